@@ -254,4 +254,4 @@ class MazeVectorEnv(VectorEnv[NDArray[np.uint8], NDArray[np.integer[Any]], NDArr
             raise ValueError(f"reset_mask must be a boolean array of shape ({self.num_envs},), not {mask!r}")
         if not mask.any():
             raise ValueError("reset_mask names no board")
-        return mask.copy()
+        return np.array(mask)  # a copy: the infos carry it
