@@ -61,15 +61,14 @@ def as_image(board: NDArray[np.uint8], agent: int, scale: int = 8) -> NDArray[np
             row, column = divmod(int(one), SIZE)
             patch = image[row * scale : (row + 1) * scale, column * scale : (column + 1) * scale]
             patch += cover * (PALETTE[code] - patch)
-    return image.round().astype(np.uint8)
+    return np.rint(image).astype(np.uint8)
 
 
 def _solid(board: NDArray[np.uint8]) -> NDArray[np.bool_]:
     """Wall cells all of whose neighbours are wall too."""
     wall = np.pad((board == WALL).reshape(SIZE, SIZE), 1, constant_values=True)
     around = np.lib.stride_tricks.sliding_window_view(wall, (3, 3))  # (SIZE, SIZE, 3, 3)
-    solid: NDArray[np.bool_] = around.all(axis=(2, 3))
-    return solid.reshape(-1)  # (SIZE * SIZE,)
+    return np.asarray(around.all(axis=(2, 3))).reshape(-1)  # (SIZE * SIZE,)
 
 
 def _enlarge(colours: NDArray[np.float32], scale: int) -> NDArray[np.float32]:
