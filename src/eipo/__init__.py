@@ -1,0 +1,44 @@
+"""eipo: a second reward without its weight.
+
+>>> import eipo
+>>> run = eipo.train("eipo/Maze-v0", method="eipo", steps=4_000_000, seed=0, out="runs/x")
+>>> agent = eipo.load("runs/x")
+>>> action, state = agent.act(observation, state=None)
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from .envs import register as _register
+from .errors import EipoError
+
+if TYPE_CHECKING:
+    from .agent import TrainedAgent, load
+    from .config import Config
+    from .presets import METHODS, PRESETS, make_config
+    from .training import Run, train, train_config
+
+__all__ = [
+    "METHODS", "PRESETS", "Config", "EipoError", "Run", "TrainedAgent", "load", "make_config", "train", "train_config",
+]  # fmt: skip
+__version__ = "0.1.0"
+
+_register()
+
+# gymnasium.make("eipo:eipo/Maze-v0") imports this package: torch is only loaded when it is needed.
+_HOME = {
+    "METHODS": "presets", "PRESETS": "presets", "make_config": "presets", "Config": "config", "TrainedAgent": "agent",
+    "load": "agent", "Run": "training", "train": "training", "train_config": "training",
+}  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        return getattr(importlib.import_module(f".{_HOME[name]}", __name__), name)
+    raise AttributeError(f"module 'eipo' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,108 @@
+"""A trained agent: what `eipo.train` hands back and `eipo.load` reads."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+
+from . import spaces
+from .config import Net
+from .errors import EipoError, unknown
+from .nets import Agent, State
+
+FORMAT = 1
+WEIGHTS = "agent.safetensors"
+DESCRIPTION = "agent.json"
+
+
+class TrainedAgent:
+    """Acts in one environment, or in a batch of them.
+
+    `state` is what the agent remembers; pass None at the start of an episode, and what `act` returned after that.
+    """
+
+    def __init__(self, net: Agent, observation_space: Any, action_space: Any, description: dict[str, Any]) -> None:
+        self.net = net.eval()
+        self.observation_space = observation_space
+        self.action_space = action_space
+        self.description = description
+        self.policies = tuple(net.policies)
+        self.policy = "E" if "E" in self.policies else self.policies[0]
+        self._generator = torch.Generator()
+        self._generator.seed()
+
+    def seed(self, seed: int) -> None:
+        """Make the actions that are drawn from now on repeatable."""
+        self._generator.manual_seed(seed)
+
+    @torch.no_grad()
+    def act(
+        self, observation: Any, state: State | None = None, deterministic: bool = False, *, policy: str | None = None
+    ) -> tuple[Any, State]:
+        """The action for an observation (or a batch of them), and the state to pass next time.
+
+        `policy` is "E" (task) or "EI" (task and bonus), where the method trained both; the task policy acts by default.
+        """
+        policy = self.policy if policy is None else policy
+        if policy not in self.policies:
+            raise unknown("policy", policy, self.policies)
+        obs = np.asarray(observation)
+        shape = self.observation_space.shape or ()
+        single = obs.shape == shape
+        if single:
+            obs = obs[None]
+        if obs.shape[1:] != shape:
+            raise EipoError(f"observation of shape {obs.shape[1:]}, but the agent was trained on {shape}")
+        if state is None:
+            state = self.net.memory.start(len(obs))
+        h, state = self.net.remember(self.net.encode(torch.from_numpy(np.ascontiguousarray(obs))).float(), state)
+        logits = self.net.logits(h, policy)
+        if not deterministic:
+            logits = logits - torch.empty_like(logits).exponential_(generator=self._generator).log()
+        action = logits.argmax(-1).numpy()
+        return (action[0] if single else action), state
+
+
+def describe(net_config: dict[str, Any], net: Agent, observation_space: Any, action_space: Any) -> dict[str, Any]:
+    """All that is needed, beside the weights, to build the agent again."""
+    return {
+        "format": FORMAT,
+        "net": net_config,
+        "precision": net.precision,
+        "policies": list(net.policies),
+        "critics": list(net.critics),
+        "observation_space": spaces.to_json(observation_space),
+        "action_space": spaces.to_json(action_space),
+    }
+
+
+def save_agent(agent: TrainedAgent, directory: Path) -> None:
+    """Weights as safetensors, the rest as JSON."""
+    save_file({k: v.contiguous() for k, v in agent.net.state_dict().items()}, directory / WEIGHTS)
+    (directory / DESCRIPTION).write_text(json.dumps(agent.description, indent=1) + "\n")
+
+
+def load(path: str | Path) -> TrainedAgent:
+    """The agent of a finished run directory."""
+    directory = Path(path)
+    for name in (DESCRIPTION, WEIGHTS):
+        if not (directory / name).is_file():
+            raise EipoError(f"{directory} holds no trained agent: {name} is missing (is the run finished?)")
+    try:
+        d = json.loads((directory / DESCRIPTION).read_text())
+        if d["format"] > FORMAT:
+            raise EipoError(
+                f"{directory / DESCRIPTION} has format {d['format']}, this eipo reads up to {FORMAT}: upgrade eipo"
+            )
+        observation_space, action_space = (spaces.from_json(d[k]) for k in ("observation_space", "action_space"))
+        net = Agent(observation_space, action_space, Net(**d["net"]), d["policies"], d["critics"], d["precision"])
+        net.load_state_dict(load_file(directory / WEIGHTS))
+    except (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError) as e:
+        raise EipoError(f"{directory} holds no readable agent: {str(e).splitlines()[0]}") from e
+    return TrainedAgent(net, observation_space, action_space, d)

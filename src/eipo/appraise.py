@@ -1,0 +1,51 @@
+"""Appraise: what each step of a rollout was worth, by each critic. Raw and immutable."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from torch import Tensor
+
+from .bonuses import Bonus
+from .config import PPO
+from .core.moments import RewardScale
+from .core.returns import generalized_advantage, step_discount
+from .rollout import Rollout
+
+
+@dataclass(frozen=True)
+class Streams:
+    """Rewards as they are learned from, and each critic's advantages and returns; keys as in ALGORITHM's notation.
+
+    `E__EI` is the critic of task reward (E) under the mixed policy (EI).
+    """
+
+    r_E: Tensor  # (T, N) task reward, divided by its running scale where the method says so
+    r_I: Tensor  # (T, N) bonus, divided by its running scale, without lam
+    bonus: Tensor  # (T, N) bonus as the bonus gave it
+    A: Mapping[str, Tensor]  # by critic: (T, N)
+    returns: Mapping[str, Tensor]  # by critic: (T, N)
+
+
+def appraise(
+    rollout: Rollout,
+    bonus: Bonus,
+    task_scale: RewardScale | None,
+    bonus_scale: RewardScale,
+    critics: Iterable[str],
+    ppo: PPO,
+) -> Streams:
+    """Reward every step, then run one advantage estimate for each critic that this rollout trains."""
+    raw_bonus = bonus.reward(rollout)
+    r = {"E": task_scale(rollout.reward) if task_scale is not None else rollout.reward, "I": bonus_scale(raw_bonus)}
+    discount = step_discount(ppo.gamma, rollout.terminated)
+    A = {
+        c: generalized_advantage(
+            r[c[0]], rollout.value[c], rollout.next_value[c], discount, rollout.done, ppo.gae_lambda
+        )
+        for c in critics
+    }
+    returns = {c: a + rollout.value[c] for c, a in A.items()}
+    return Streams(r["E"], r["I"], raw_bonus, MappingProxyType(A), MappingProxyType(returns))

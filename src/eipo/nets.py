@@ -1,0 +1,248 @@
+"""Networks: an encoder of one observation, a memory over time, and linear heads for policies and critics.
+
+Shapes: T steps, B (or N) environments, U distinct frames, F encoder features, H memory width, A actions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod, sqrt
+
+import gymnasium as gym
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from .config import Net
+from .errors import EipoError
+
+State = tuple[Tensor, ...]  # of a memory: each (N, H); empty where there is none
+
+
+def layer(module: nn.Module, gain: float = sqrt(2.0)) -> nn.Module:
+    """Orthogonal weights, zero biases: the custom start of PPO's networks."""
+    for name, p in module.named_parameters():
+        if "bias" in name:
+            nn.init.zeros_(p)
+        else:
+            nn.init.orthogonal_(p, gain)
+    return module
+
+
+class OneHot(nn.Module):
+    """Categories (B, *shape) to indicators (B, sum of sizes): a code is a name, not a magnitude."""
+
+    offset: Tensor
+
+    def __init__(self, sizes: np.ndarray) -> None:
+        super().__init__()
+        flat = sizes.reshape(-1)
+        self.size = int(flat.sum())
+        self.register_buffer("offset", torch.as_tensor(np.cumsum(flat) - flat, dtype=torch.int64), persistent=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        index = x.reshape(len(x), -1).to(torch.int64) + self.offset
+        return torch.zeros(len(x), self.size).scatter_(1, index, 1.0)
+
+
+class Flat(nn.Module):
+    """Numbers (B, *shape) to float vectors (B, n)."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x.reshape(len(x), -1).to(torch.float32)
+
+
+class Pixels(nn.Module):
+    """Bytes (B, C, H, W), or (B, H, W, C), to floats in 0..1 with the channels first."""
+
+    def __init__(self, channels_last: bool) -> None:
+        super().__init__()
+        self.channels_last = channels_last
+
+    def forward(self, x: Tensor) -> Tensor:
+        return (x.permute(0, 3, 1, 2) if self.channels_last else x).to(torch.float32) / 255.0
+
+
+def observation_input(space: gym.Space) -> tuple[nn.Module, tuple[int, ...]]:
+    """The module that turns a batch of observations into floats, and the shape of one of its rows."""
+    if isinstance(space, gym.spaces.Discrete | gym.spaces.MultiDiscrete | gym.spaces.MultiBinary):
+        starts = getattr(space, "start", 0)
+        if np.any(np.asarray(starts) != 0):
+            raise EipoError(f"observation space {space} does not start at 0; wrap the environment to shift it")
+        sizes = np.atleast_1d(
+            np.asarray(space.n if isinstance(space, gym.spaces.Discrete) else getattr(space, "nvec", 2))
+        )
+        if isinstance(space, gym.spaces.MultiBinary):
+            return Flat(), (prod(space.shape),)
+        one_hot = OneHot(sizes)
+        return one_hot, (one_hot.size,)
+    if isinstance(space, gym.spaces.Box):
+        if len(space.shape) == 3 and space.dtype == np.uint8:
+            channels_last = space.shape[2] <= 4 < space.shape[0]
+            c, h, w = (space.shape[2], *space.shape[:2]) if channels_last else space.shape
+            return Pixels(channels_last), (c, h, w)
+        return Flat(), (prod(space.shape),)
+    raise EipoError(
+        f"observation space {space} is not supported; supported: Box, Discrete, MultiDiscrete, MultiBinary "
+        "(gymnasium.wrappers.FlattenObservation turns most others into a Box)"
+    )
+
+
+def action_count(space: gym.Space) -> int:
+    """Number of actions of a Discrete space that starts at 0."""
+    if isinstance(space, gym.spaces.Discrete) and space.start == 0:
+        return int(space.n)
+    raise EipoError(f"action space {space} is not supported; supported: Discrete, starting at 0")
+
+
+class Encoder(nn.Module):
+    """One observation to F features: convolutions for images (the paper's two), then dense layers."""
+
+    def __init__(self, space: gym.Space, net: Net) -> None:
+        super().__init__()
+        self.input, shape = observation_input(space)
+        layers: list[nn.Module] = []
+        if len(shape) == 3:
+            layers += [
+                layer(nn.Conv2d(shape[0], 16, 8, 4)),
+                nn.ReLU(),
+                layer(nn.Conv2d(16, 32, 4, 2, 1)),
+                nn.ReLU(),
+                nn.Flatten(),
+            ]
+            try:
+                width = nn.Sequential(*layers)(torch.zeros(1, *shape)).shape[1]
+            except RuntimeError as e:
+                raise EipoError(f"images of {shape[1]} x {shape[2]} pixels are too small for the convolutions") from e
+        else:
+            width = shape[0]
+        for _ in range(net.layers):
+            layers += [layer(nn.Linear(width, net.dense)), nn.ReLU()]
+            width = net.dense
+        self.layers = nn.Sequential(*layers)
+        self.width = width
+
+    def forward(self, frames: Tensor) -> Tensor:
+        features: Tensor = self.layers(self.input(frames))
+        return features
+
+
+class NoMemory(nn.Module):
+    """The present is enough."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.width = width
+
+    def start(self, n: int) -> State:
+        return ()
+
+    def step(self, x: Tensor, state: State) -> tuple[Tensor, State]:
+        return x, state
+
+    def unroll(self, x: Tensor, state: State, reset: Tensor) -> Tensor:
+        return x
+
+
+class LSTM(nn.Module):
+    """An LSTM whose state is cleared exactly where an episode starts."""
+
+    def __init__(self, inputs: int, width: int) -> None:
+        super().__init__()
+        self.width = width
+        self.cell = layer(nn.LSTM(inputs, width), 1.0)
+
+    def start(self, n: int) -> State:
+        return torch.zeros(n, self.width), torch.zeros(n, self.width)
+
+    def step(self, x: Tensor, state: State) -> tuple[Tensor, State]:
+        """One step: x (N, F), state 2 x (N, H) -> features (N, H), state."""
+        h, c = torch.lstm_cell(x, state, *self.cell.parameters())
+        return h, (h, c)
+
+    def unroll(self, x: Tensor, state: State, reset: Tensor) -> Tensor:
+        """T steps: x (T, B, F), state before the first, reset (T, B): step t starts an episode -> (T, B, H).
+
+        The sequence is cut only at the steps where some environment starts anew, so the fused kernel runs over each
+        piece; between them the state of those environments is set to zero. Same function as `step` T times.
+        """
+        h, c = state
+        # Where every sequence is whole (the usual case of fixed-length episodes) there is one piece.
+        starts = [0, *[t for t in reset.any(1).nonzero().flatten().tolist() if t > 0], len(x)]
+        outputs = []
+        for begin, end in zip(starts[:-1], starts[1:], strict=True):
+            keep = (~reset[begin]).unsqueeze(-1).to(h.dtype)
+            y, (h, c) = self.cell(x[begin:end], ((h * keep).unsqueeze(0), (c * keep).unsqueeze(0)))
+            outputs.append(y)
+            h, c = h[0], c[0]
+        return torch.cat(outputs) if len(outputs) > 1 else outputs[0]
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """What the heads say, for any leading shape."""
+
+    log_p: dict[str, Tensor]  # by policy: log probabilities (..., A)
+    value: dict[str, Tensor]  # by critic: (...)
+
+
+class Agent(nn.Module):
+    """One shared backbone; a linear head for each policy and each critic."""
+
+    def __init__(
+        self,
+        observation_space: gym.Space,
+        action_space: gym.Space,
+        net: Net,
+        policies: Sequence[str],
+        critics: Sequence[str],
+        precision: str = "fp32",
+    ) -> None:
+        super().__init__()
+        self.actions = action_count(action_space)
+        self.precision = precision
+        self.encoder = Encoder(observation_space, net)
+        self.memory: LSTM | NoMemory = (
+            LSTM(self.encoder.width, net.width) if net.memory == "lstm" else NoMemory(self.encoder.width)
+        )
+        width = self.memory.width
+        # A small policy gain: every policy starts near uniform, and near the others (the paper assumes pi_E = pi_EI).
+        self.policies = nn.ModuleDict({name: layer(nn.Linear(width, self.actions), 0.01) for name in policies})
+        self.critics = nn.ModuleDict({name: layer(nn.Linear(width, 1), 1.0) for name in critics})
+
+    def backbone_precision(self) -> torch.autocast:
+        """The context in which encoder and memory run; what they return is fp32 again."""
+        return torch.autocast("cpu", dtype=torch.bfloat16, enabled=self.precision == "bf16")
+
+    def encode(self, frames: Tensor) -> Tensor:
+        """(U, *observation) -> (U, F)."""
+        with self.backbone_precision():
+            return self.encoder(frames)
+
+    def remember(self, x: Tensor, state: State) -> tuple[Tensor, State]:
+        """One step of the memory: (N, F) -> (N, H) and the next state."""
+        with self.backbone_precision():
+            h, state = self.memory.step(x, state)
+        return h.float(), tuple(s.float() for s in state)
+
+    def unroll(self, x: Tensor, state: State, reset: Tensor) -> Tensor:
+        """T steps of the memory: (T, B, F) -> (T, B, H)."""
+        with self.backbone_precision():
+            return self.memory.unroll(x, state, reset).float()
+
+    def logits(self, h: Tensor, policy: str) -> Tensor:
+        """(..., H) -> (..., A) of one policy."""
+        logits: Tensor = self.policies[policy](h)
+        return logits
+
+    def heads(self, h: Tensor, policies: Sequence[str], critics: Sequence[str]) -> Outputs:
+        """(..., H) -> what the named heads say; one matrix product for all, since reading h costs most."""
+        modules = [self.policies[p] for p in policies] + [self.critics[c] for c in critics]
+        out = F.linear(h, torch.cat([m.weight for m in modules]), torch.cat([m.bias for m in modules]))
+        parts = out.split([self.actions] * len(policies) + [1] * len(critics), dim=-1)
+        return Outputs(
+            {p: logits.log_softmax(-1) for p, logits in zip(policies, parts[: len(policies)], strict=True)},
+            {c: value.squeeze(-1) for c, value in zip(critics, parts[len(policies) :], strict=True)},
+        )

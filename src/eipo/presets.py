@@ -1,0 +1,105 @@
+"""Methods and presets, as values. A method is an update rule with its data; a preset is everything else."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any
+
+from .config import PPO, Bonus, Compute, Config, Envs, Method, Net, with_settings
+from .errors import unknown
+
+
+@dataclass(frozen=True)
+class NamedMethod:
+    """A method by the paper's name for it."""
+
+    doc: str
+    method: Method
+    bonus: bool = True
+
+
+METHODS = {
+    "eo": NamedMethod(
+        "task reward only (PPO): the reference", Method(rule="single", policy="E", normalize_task=False), bonus=False
+    ),
+    "rnd": NamedMethod("PPO on task + lam * bonus, task reward as it is", Method(rule="single", normalize_task=False)),
+    "en": NamedMethod("rnd with the task reward normalized (Ext-norm-RND)", Method(rule="single")),
+    "dy": NamedMethod("en with lam decayed linearly (Decay-RND)", Method(rule="single", lam_min=0.0, lam_decay=1.0)),
+    "dc": NamedMethod("en whose mixed policy stays near a task policy (Decoupled-RND)", Method(rule="decoupled")),
+    "eipo": NamedMethod("two policies under the extrinsic optimality constraint, alpha learned", Method(rule="eipo")),
+}
+
+
+@dataclass(frozen=True)
+class Preset:
+    """Everything of a run but its environment, method, steps and seed."""
+
+    doc: str
+    net: Net
+    ppo: PPO
+    envs: Envs
+    bonus: Bonus
+    compute: Compute = Compute()
+    for_envs: tuple[str, ...] = ()  # ids that take this preset when none is named
+
+
+PRESETS = {
+    "maze-grid": Preset(
+        "the maze from its 5 x 5 cell codes: dense 128 + LSTM 128, 64 x 500",
+        Net(dense=128, width=128),
+        PPO(epochs=3, minibatches=4),
+        Envs(num=64, steps=500, options={"observation": "grid"}, repeats=True),
+        Bonus(share=0.5, features=128),
+        Compute(shards=2),
+        for_envs=("eipo/Maze-v0", "eipo/AlignedMaze-v0"),
+    ),
+    "maze-paper": Preset(
+        "the maze from pixels, the paper's network (conv + LSTM 512) and tables, 64 x 500",
+        Net(),
+        PPO(epochs=3, minibatches=4),
+        Envs(num=64, steps=500, options={"observation": "pixels"}, repeats=True),
+        Bonus(share=0.5),
+        Compute(precision="bf16"),
+    ),
+    "classic": Preset(
+        "small vector observations, fully observed: two dense layers of 64, no memory, 16 x 128",
+        Net(dense=64, layers=2, memory="none"),
+        PPO(lr=3e-4, clip=0.2, epochs=4),
+        Envs(num=16, steps=128),
+        Bonus(share=0.25, features=64),
+    ),
+}
+
+
+def make_config(
+    env: str,
+    *,
+    method: str = "eipo",
+    preset: str | None = None,
+    steps: int,
+    seed: int = 0,
+    settings: Any = (),
+) -> Config:
+    """The configuration of a run from names, with single settings changed last."""
+    if method not in METHODS:
+        raise unknown("method", method, METHODS)
+    if preset is None:
+        preset = next((name for name, p in PRESETS.items() if env in p.for_envs), "classic")
+    if preset not in PRESETS:
+        raise unknown("preset", preset, PRESETS)
+    p, m = PRESETS[preset], METHODS[method]
+    config = Config(
+        env=env,
+        steps=steps,
+        seed=seed,
+        method_name=method,
+        preset=preset,
+        method=m.method,
+        bonus=p.bonus if m.bonus else dataclasses.replace(p.bonus, name="none"),
+        net=p.net,
+        ppo=p.ppo,
+        envs=p.envs,
+        compute=p.compute,
+    )
+    return with_settings(config, settings)

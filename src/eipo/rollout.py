@@ -1,0 +1,198 @@
+"""Act: the only place that steps environments.
+
+Shapes: T steps, N environments, U frames kept, F encoder features, H memory width, A actions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from .core import categorical
+from .envs.batch import Batch
+from .nets import Agent, State
+
+MIXED = "mixed"  # an episode in which more than one policy acted
+
+
+@dataclass(frozen=True)
+class Episode:
+    """An episode that ended: the raw score, never the reward that is learned from."""
+
+    policy: str  # who acted in it, or MIXED
+    score: float
+    length: int
+
+
+@dataclass(frozen=True)
+class Rollout:
+    """T steps of N environments, each frame kept once, as the environment gave it."""
+
+    acted: str  # the policy whose actions these are
+    frames: Tensor  # (U, *observation)
+    index: Tensor  # (T, N) frames[index] is s_t
+    next_index: Tensor  # (T, N) frames[next_index] is s_{t+1}, the true last frame where an episode ended
+    reset: Tensor  # (T, N) bool: s_t starts an episode
+    action: Tensor  # (T, N)
+    log_prob: Tensor  # (T, N) of the action, under the policy that acted
+    reward: Tensor  # (T, N) raw task reward
+    terminated: Tensor  # (T, N) bool
+    done: Tensor  # (T, N) bool: terminated or truncated
+    value: dict[str, Tensor]  # by critic: (T, N) V(s_t)
+    next_value: dict[str, Tensor]  # by critic: (T, N) V(s_{t+1})
+    state: State  # memory before the first step, each (N, H)
+    episodes: list[Episode]
+    cells: np.ndarray | None  # (T, N) where each agent was after the step, in environments that say so
+
+    def __len__(self) -> int:
+        return self.action.numel()
+
+
+@dataclass
+class Carry:
+    """What goes on from one rollout into the next, beside the environments themselves."""
+
+    state: State
+    reset: Tensor  # (N,) bool
+    score: np.ndarray  # (N,) of the running episode
+    length: np.ndarray  # (N,)
+    policy: list[str] = field(default_factory=list)  # (N,) who has acted in the running episode
+
+    @classmethod
+    def start(cls, agent: Agent, n: int) -> Carry:
+        return cls(agent.memory.start(n), torch.ones(n, dtype=torch.bool), np.zeros(n), np.zeros(n, np.int64), [""] * n)
+
+
+class Frames:
+    """The frames of a rollout and their features, in the order in which they came.
+
+    With `repeats` a frame that came before (byte for byte) is kept and encoded once: exact, since the policy does not
+    change within a rollout.
+    """
+
+    def __init__(self, agent: Agent, repeats: bool) -> None:
+        self.agent = agent
+        self.known: dict[bytes, int] | None = {} if repeats else None
+        self.chunks: list[np.ndarray] = []
+        self.count = 0
+        self.features = torch.empty(0, agent.encoder.width)
+
+    def add(self, obs: np.ndarray) -> tuple[np.ndarray, Tensor]:
+        """Observations (B, *shape) -> their indices (B,) and features (B, F)."""
+        if self.known is None:
+            index = np.arange(self.count, self.count + len(obs))
+            self._keep(obs.copy())
+            return index, self.agent.encode(torch.from_numpy(self.chunks[-1]))
+        known, fresh, rows = self.known, [], []
+        for i, row in enumerate(obs):
+            key = row.tobytes()
+            at = known.get(key)
+            if at is None:
+                at = known[key] = self.count + len(fresh)
+                fresh.append(i)
+            rows.append(at)
+        index = np.array(rows)
+        if fresh:
+            self._keep(obs[fresh])
+            if len(self.features) < self.count:
+                self.features = torch.cat([self.features, torch.empty(self.count, self.agent.encoder.width)])
+            self.features[self.count - len(fresh) : self.count] = self.agent.encode(
+                torch.from_numpy(self.chunks[-1])
+            ).float()
+        return index, self.features[torch.from_numpy(index)]
+
+    def _keep(self, obs: np.ndarray) -> None:
+        self.chunks.append(obs)
+        self.count += len(obs)
+
+    def stacked(self) -> Tensor:
+        return torch.from_numpy(np.concatenate(self.chunks))
+
+
+@torch.no_grad()
+def collect(
+    envs: Batch, agent: Agent, policy: str, T: int, carry: Carry, generator: torch.Generator, repeats: bool = False
+) -> Rollout:
+    """Let `policy` act for T steps; `carry` is brought up to date."""
+    N = envs.num
+    frames = Frames(agent, repeats)
+    noise = categorical.gumbel((T, N, agent.actions), generator)
+    state, reset = carry.state, carry.reset
+    first_state = tuple(s.clone() for s in state)
+    index, next_index = np.empty((T, N), np.int64), np.empty((T, N), np.int64)
+    reward, terminated = np.empty((T, N), np.float32), np.empty((T, N), bool)
+    done, resets = np.empty((T, N), bool), np.empty((T, N), bool)
+    cells: list[np.ndarray] = []
+    features, actions = [], []
+    ends: list[tuple[int, np.ndarray, Tensor]] = []  # (t, environments, memory's features of their last observations)
+    episodes: list[Episode] = []
+    carry.policy = [policy if p in ("", policy) else MIXED for p in carry.policy]
+
+    index[0], x = frames.add(envs.obs)
+    for t in range(T):
+        resets[t] = reset.numpy()
+        h, state = agent.remember(x, cleared(state, reset))
+        action = (agent.logits(h, policy) + noise[t]).argmax(-1)  # (N,)
+        step = envs.step(action.numpy())
+        features.append(h)
+        actions.append(action)
+        reward[t], terminated[t], done[t] = step.reward, step.terminated, step.done
+        carry.score += step.reward
+        carry.length += 1
+        if step.cell is not None:
+            cells.append(step.cell)
+        after, x = frames.add(step.obs)
+        next_index[t] = after
+        if t + 1 < T:
+            index[t + 1] = after
+        reset = torch.from_numpy(step.done)
+        if step.done.any():
+            ended = np.flatnonzero(step.done)
+            next_index[t, ended], x_last = frames.add(step.last_obs)
+            h_last, _ = agent.remember(x_last, tuple(s[ended] for s in state))
+            ends.append((t, ended, h_last))
+            episodes += [Episode(carry.policy[i], float(carry.score[i]), int(carry.length[i])) for i in ended]
+            carry.score[ended], carry.length[ended] = 0.0, 0
+            for i in ended:
+                carry.policy[i] = policy
+
+    h_beyond, _ = agent.remember(x, cleared(state, reset))  # features of s_T, where episodes go on
+    carry.state, carry.reset = state, reset
+    carry.policy = ["" if starts else p for p, starts in zip(carry.policy, step.done, strict=True)]
+    critics = list(agent.critics)
+    action = torch.stack(actions)  # (T, N)
+    out = agent.heads(torch.stack(features), [policy], critics)
+    beyond = agent.heads(h_beyond, [], critics).value
+    next_value = {c: torch.cat([v[1:], beyond[c][None]]) for c, v in out.value.items()}
+    for t, ended, h_last in ends:
+        last = agent.heads(h_last, [], critics).value
+        for c in critics:
+            next_value[c][t, ended] = last[c]
+    return Rollout(
+        acted=policy,
+        frames=frames.stacked(),
+        index=torch.from_numpy(index),
+        next_index=torch.from_numpy(next_index),
+        reset=torch.from_numpy(resets),
+        action=action,
+        log_prob=categorical.log_prob(out.log_p[policy], action),
+        reward=torch.from_numpy(reward),
+        terminated=torch.from_numpy(terminated),
+        done=torch.from_numpy(done),
+        value=out.value,
+        next_value=next_value,
+        state=first_state,
+        episodes=episodes,
+        cells=np.stack(cells) if cells else None,
+    )
+
+
+def cleared(state: State, reset: Tensor) -> State:
+    """The memory, zero where an episode starts."""
+    if not reset.any():
+        return state
+    keep = (~reset).unsqueeze(-1)
+    return tuple(s * keep for s in state)

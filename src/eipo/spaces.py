@@ -1,0 +1,57 @@
+"""Gymnasium spaces as JSON, so that an agent can be loaded without its environment."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+
+from .errors import EipoError
+
+
+def to_json(space: gym.Space) -> dict[str, Any]:
+    """A space as plain values."""
+    s = gym.spaces
+    if isinstance(space, s.Box):
+        return {
+            "kind": "Box",
+            "low": _bound(space.low),
+            "high": _bound(space.high),
+            "shape": list(space.shape),
+            "dtype": str(space.dtype),
+        }
+    if isinstance(space, s.Discrete):
+        return {"kind": "Discrete", "n": int(space.n), "start": int(space.start)}
+    if isinstance(space, s.MultiDiscrete):
+        return {"kind": "MultiDiscrete", "nvec": space.nvec.tolist(), "dtype": str(space.dtype)}
+    if isinstance(space, s.MultiBinary):
+        return {"kind": "MultiBinary", "n": list(space.shape)}
+    raise EipoError(f"space {space} is not supported")
+
+
+def from_json(data: dict[str, Any]) -> gym.Space:
+    """The space that `to_json` described."""
+    s = gym.spaces
+    if data["kind"] == "Box":
+        dtype: Any = np.dtype(data["dtype"])
+        low, high = (
+            np.broadcast_to(np.array(data[k], dtype=float), data["shape"]).astype(dtype) for k in ("low", "high")
+        )
+        return s.Box(low, high, dtype=dtype)
+    if data["kind"] == "Discrete":
+        return s.Discrete(data["n"], start=data["start"])
+    if data["kind"] == "MultiDiscrete":
+        return s.MultiDiscrete(np.array(data["nvec"]), dtype=np.dtype(data["dtype"]).type)
+    if data["kind"] == "MultiBinary":
+        return s.MultiBinary(data["n"])
+    raise EipoError(f"space kind {data['kind']!r} is not known to this version")
+
+
+def _bound(x: np.ndarray) -> Any:
+    """One number where all are equal, else all; infinities as text, which JSON has no number for."""
+    values = x.astype(float)
+    flat = [v if np.isfinite(v) else str(v) for v in values.flatten().tolist()]
+    if len(set(flat)) == 1:
+        return flat[0]
+    return np.array(flat, dtype=object).reshape(values.shape).tolist()

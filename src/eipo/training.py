@@ -1,0 +1,181 @@
+"""The loop: collect, appraise, aim, update, step. Logging, files and progress hang on it (tracking.py), not in it."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from .agent import TrainedAgent, describe
+from .appraise import Streams, appraise
+from .bonuses import make_bonus
+from .config import Config, check
+from .core import objective, ppo
+from .core.moments import RewardScale
+from .envs.batch import make_batch
+from .errors import EipoError
+from .methods import make_method
+from .nets import Agent
+from .presets import make_config
+from .rollout import MIXED, Carry, Rollout, collect
+from .tracking import Tracker
+from .update import Learner, log_prob_now
+
+
+class Training:
+    """A run in memory: everything that changes while it trains."""
+
+    def __init__(self, config: Config) -> None:
+        check(config)
+        self.config = config
+        seeds = np.random.SeedSequence(config.seed).generate_state(3)
+        threads = config.compute.threads or len(
+            os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else [0] * (os.cpu_count() or 1)
+        )
+        self.shards = min(config.compute.shards, threads)
+        torch.set_num_threads(1 if self.shards > 1 else threads)
+
+        self.envs = make_batch(config.env, config.envs.num, config.envs.options)
+        self.method = make_method(config.method, config.iterations)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(int(seeds[0]))
+            self.agent = Agent(
+                self.envs.observation_space, self.envs.action_space, config.net,
+                self.method.policies, self.method.critics, config.compute.precision,
+            )  # fmt: skip
+            self.bonus = make_bonus(config.bonus, self.envs.observation_space)
+        self.generator = torch.Generator().manual_seed(int(seeds[1]))
+        self.task_scale = RewardScale(config.envs.num, config.ppo.gamma) if config.method.normalize_task else None
+        self.bonus_scale = RewardScale(config.envs.num, config.ppo.gamma)
+        self.learner = Learner(self.agent, self.bonus, config.ppo, config.bonus.lr, self.shards, config.envs.repeats)
+        self.envs.reset(int(seeds[2]) % 2**31)
+        self.carry = Carry.start(self.agent, config.envs.num)
+        self.iteration = 0
+
+    def iterate(self) -> tuple[Rollout, dict[str, Any]]:
+        """One iteration of the method, whichever it is."""
+        cfg, method, began = self.config, self.method, time.perf_counter()
+        rollout = collect(
+            self.envs, self.agent, method.behaviour(), cfg.envs.steps, self.carry, self.generator, cfg.envs.repeats
+        )
+        acted = time.perf_counter()
+        streams = appraise(rollout, self.bonus, self.task_scale, self.bonus_scale, method.trained_critics(), cfg.ppo)
+        targets = method.targets(streams)
+        left = 1.0 - self.iteration / cfg.iterations if cfg.ppo.anneal else 1.0
+        losses = self.learner.update(rollout, targets, streams.returns, self.generator, left)
+        metrics = method.step(streams, rollout, lambda A_E__E: self._gap(rollout, A_E__E, cfg.ppo.clip * left))
+        self.iteration += 1
+        ended = time.perf_counter()
+        return rollout, {
+            "iteration": self.iteration,
+            "steps": self.iteration * cfg.steps_per_iteration,
+            **returns_by_policy(rollout),
+            **metrics,
+            **summary(streams, rollout),
+            **{k: v.item() for k, v in losses.items()},
+            "steps_per_second": len(rollout) / (ended - began),
+            "acting_share": (acted - began) / (ended - began),
+        }
+
+    def _gap(self, rollout: Rollout, A_E__E: torch.Tensor, clip: float) -> float:
+        """L, by the mixed policy as it is after the update."""
+        log_p = log_prob_now(self.agent, rollout, "EI", self.config.ppo.minibatches, self.config.envs.repeats)
+        return objective.constraint_gap(log_p - rollout.log_prob, A_E__E, clip)
+
+    def trained(self) -> TrainedAgent:
+        """The agent as it is now."""
+        spaces = self.envs.observation_space, self.envs.action_space
+        return TrainedAgent(self.agent, *spaces, describe(dataclasses.asdict(self.config.net), self.agent, *spaces))
+
+    def close(self) -> None:
+        self.learner.close()
+        self.envs.close()
+
+
+def returns_by_policy(rollout: Rollout) -> dict[str, Any]:
+    """Raw scores of the episodes that ended, each policy's apart."""
+    scores: dict[str, list[float]] = {}
+    for e in rollout.episodes:
+        scores.setdefault(e.policy, []).append(e.score)
+    by_policy = {f"return_{p}": float(np.mean(scores[p])) if p in scores else None for p in ("E", "EI", MIXED)}
+    every = [e.score for e in rollout.episodes]
+    return {
+        "acted": rollout.acted,
+        "episodes": len(every),
+        "return": float(np.mean(every)) if every else None,
+        "length": float(np.mean([e.length for e in rollout.episodes])) if every else None,
+        **by_policy,
+    }
+
+
+def summary(streams: Streams, rollout: Rollout) -> dict[str, Any]:
+    """Means of the rewards, and how well each critic that was trained had known its returns."""
+    explained = {
+        f"explained_{c}": ppo.explained_variance(rollout.value[c], r).item() for c, r in streams.returns.items()
+    }
+    return {
+        "reward": rollout.reward.mean().item(),
+        "r_E": streams.r_E.mean().item(),
+        "bonus": streams.bonus.mean().item(),
+        "r_I": streams.r_I.mean().item(),
+        **explained,
+    }
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished run: its configuration, its metrics (one dictionary an iteration) and its agent."""
+
+    config: Config
+    metrics: list[dict[str, Any]]
+    agent: TrainedAgent
+    out: Path | None
+
+    def series(self, name: str) -> Iterator[tuple[int, float]]:
+        """(steps, value) of a metric, where it has a value."""
+        return ((m["steps"], m[name]) for m in self.metrics if m.get(name) is not None)
+
+
+def train(
+    env: str,
+    *,
+    method: str = "eipo",
+    steps: int,
+    seed: int = 0,
+    out: str | Path | None = None,
+    preset: str | None = None,
+    settings: Iterable[str] | Mapping[str, Any] = (),
+    progress: bool = False,
+) -> Run:
+    """Train an agent and return the run.
+
+    `env` is a Gymnasium id; `settings` changes single values, as {"ppo.lr": 3e-4} or ["ppo.lr=3e-4"] (`eipo list`
+    shows all). With `out` the run is kept in that directory, which must not hold anything yet. Raises EipoError where
+    something is wrong that you can mend.
+    """
+    config = make_config(env, method=method, preset=preset, steps=steps, seed=seed, settings=settings)
+    return train_config(config, out, progress)
+
+
+def train_config(config: Config, out: str | Path | None = None, progress: bool = False) -> Run:
+    """Train by a whole configuration."""
+    if out is not None and Path(out).exists() and (not Path(out).is_dir() or any(Path(out).iterdir())):
+        raise EipoError(f"{out} is not empty: choose another directory, or remove it first")
+    training = Training(config)
+    try:
+        with Tracker(config, out, training.envs, training.agent, progress) as tracker:
+            for _ in range(config.iterations):
+                rollout, metrics = training.iterate()
+                tracker.log(rollout, metrics)
+            agent = training.trained()
+            tracker.finish(agent)
+        return Run(config, tracker.metrics, agent, Path(out) if out is not None else None)
+    finally:
+        training.close()

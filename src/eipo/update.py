@@ -1,0 +1,180 @@
+"""Learn: the only place with gradients, and the only place that normalizes an advantage.
+
+Shapes: T steps, B environments of a part (with a memory, parts are whole environments), or B samples (without one).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from .bonuses import Bonus
+from .config import PPO
+from .core import categorical, ppo
+from .methods import Targets
+from .nets import LSTM, Agent, Outputs
+from .rollout import Rollout
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of a rollout: environments (columns of (T, N)) for an agent with a memory, else single samples."""
+
+    index: Tensor
+    columns: bool
+
+    def take(self, x: Tensor) -> Tensor:
+        """(T, N, ...) -> (T, B, ...) or (B, ...)."""
+        return x[:, self.index] if self.columns else x.flatten(0, 1)[self.index]
+
+    def split(self, n: int) -> list[Part]:
+        return [Part(index, self.columns) for index in self.index.chunk(n)]
+
+
+def parts(agent: Agent, rollout: Rollout, count: int, generator: torch.Generator | None = None) -> list[Part]:
+    """The rollout in `count` parts, shuffled if there is a generator to shuffle with."""
+    columns = isinstance(agent.memory, LSTM)
+    rows = rollout.action.shape[1] if columns else rollout.action.numel()
+    order = torch.arange(rows) if generator is None else torch.randperm(rows, generator=generator)
+    return [Part(index, columns) for index in order.tensor_split(count)]
+
+
+def read(
+    agent: Agent, rollout: Rollout, part: Part, policies: Sequence[str], critics: Sequence[str], repeats: bool = False
+) -> Outputs:
+    """What the agent, as it is now, says about a part of a rollout."""
+    index = part.take(rollout.index)
+    if repeats:
+        distinct, where = index.unique(return_inverse=True)
+        x = F.embedding(where, agent.encode(rollout.frames[distinct]))
+    else:
+        x = agent.encode(rollout.frames[index.flatten()]).unflatten(0, index.shape)
+    if part.columns:
+        x = agent.unroll(x, tuple(s[part.index] for s in rollout.state), part.take(rollout.reset))
+    return agent.heads(x.float(), policies, critics)
+
+
+@torch.no_grad()
+def log_prob_now(agent: Agent, rollout: Rollout, policy: str, pieces: int = 4, repeats: bool = False) -> Tensor:
+    """log pi(a_t | s_t) of a policy as it is now, on a rollout's actions, in the order of `parts`."""
+    out = []
+    for part in parts(agent, rollout, pieces):
+        log_p = read(agent, rollout, part, [policy], [], repeats).log_p[policy]
+        out.append(categorical.log_prob(log_p, part.take(rollout.action)))
+    joined = torch.cat(out, dim=1 if out[0].dim() == 2 else 0)
+    return joined.reshape(rollout.action.shape)
+
+
+class Learner:
+    """Optimizers and threads: what learning needs beside the agent and the data."""
+
+    def __init__(
+        self, agent: Agent, bonus: Bonus, ppo_config: PPO, bonus_lr: float, shards: int, repeats: bool
+    ) -> None:
+        self.agent, self.bonus, self.cfg, self.shards, self.repeats = agent, bonus, ppo_config, shards, repeats
+        self.parameters = list(agent.parameters())
+        self.optimizer = torch.optim.Adam(self.parameters, lr=ppo_config.lr, eps=1e-5, fused=True)
+        # An optimizer of its own: a bonus network must not share a gradient norm with the policies.
+        learned = [p for p in bonus.parameters() if p.requires_grad]
+        self.bonus_optimizer = torch.optim.Adam(learned, lr=bonus_lr, eps=1e-5, fused=True) if learned else None
+        self.pool = ThreadPoolExecutor(shards) if shards > 1 else None
+
+    def close(self) -> None:
+        if self.pool is not None:
+            self.pool.shutdown()
+
+    def update(
+        self,
+        rollout: Rollout,
+        targets: Targets,
+        returns: Mapping[str, Tensor],
+        generator: torch.Generator,
+        left: float = 1.0,
+    ) -> dict[str, Tensor]:
+        """All epochs over one rollout. `left` (1 to 0) is the share of learning rate and clip that annealing leaves."""
+        advantage = {p: ppo.normalize(a) for p, a in targets.advantage.items()}
+        clip = self.cfg.clip * left
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.cfg.lr * left
+        logs: list[dict[str, Tensor]] = []
+        for _ in range(self.cfg.epochs):
+            for part in parts(self.agent, rollout, self.cfg.minibatches, generator):
+                logs.append(self._step(rollout, part, advantage, returns, targets.kl_weight, clip))
+                if self.bonus_optimizer is not None:
+                    logs[-1] |= self._bonus_step(rollout, part, generator)
+        keys = list(dict.fromkeys(k for log in logs for k in log))
+        return {k: torch.stack([log[k] for log in logs if k in log]).mean() for k in keys}
+
+    def _step(
+        self,
+        rollout: Rollout,
+        part: Part,
+        advantage: Mapping[str, Tensor],
+        returns: Mapping[str, Tensor],
+        kl_weight: float,
+        clip: float,
+    ) -> dict[str, Tensor]:
+        def work(shard: Part) -> tuple[list[Tensor], dict[str, Tensor]]:
+            loss, log = self._loss(rollout, shard, advantage, returns, kl_weight, clip)
+            share = len(shard.index) / len(part.index)
+            grads = torch.autograd.grad(loss * share, self.parameters, materialize_grads=True)
+            return list(grads), {k: v.detach() * share for k, v in log.items()}
+
+        if self.pool is None:
+            grads, log = work(part)
+        else:
+            # Threads over pieces of the minibatch beat threads inside small products. Sums in a fixed order: same bits.
+            done = list(self.pool.map(work, part.split(self.shards)))
+            grads = [sum(gs[1:], gs[0]) for gs in zip(*(g for g, _ in done), strict=True)]
+            log = {k: sum((piece[k] for _, piece in done[1:]), done[0][1][k]) for k in done[0][1]}
+        for p, g in zip(self.parameters, grads, strict=True):
+            p.grad = g
+        log["grad_norm"] = nn.utils.clip_grad_norm_(self.parameters, self.cfg.grad_norm)
+        self.optimizer.step()
+        return log
+
+    def _loss(
+        self,
+        rollout: Rollout,
+        part: Part,
+        advantage: Mapping[str, Tensor],
+        returns: Mapping[str, Tensor],
+        kl_weight: float,
+        clip: float,
+    ) -> tuple[Tensor, dict[str, Tensor]]:
+        """Clipped surrogate and entropy of each policy, squared error of each critic, and DC's KL."""
+        out = read(self.agent, rollout, part, list(advantage), list(returns), self.repeats)
+        action, acted = part.take(rollout.action), part.take(rollout.log_prob)
+        log: dict[str, Tensor] = {}
+        loss = torch.zeros(())
+        for p, a in advantage.items():
+            log_ratio = categorical.log_prob(out.log_p[p], action) - acted
+            log[f"loss_{p}"] = -ppo.clipped_surrogate(log_ratio, part.take(a), clip)
+            log[f"entropy_{p}"] = categorical.entropy(out.log_p[p]).mean()
+            log[f"kl_{p}"] = ppo.kl_from_log_ratio(log_ratio.detach())
+            log[f"clipped_{p}"] = (log_ratio.detach().exp().sub(1.0).abs() > clip).float().mean()
+            loss = loss + log[f"loss_{p}"] - self.cfg.entropy * log[f"entropy_{p}"]
+        for c, r in returns.items():
+            log[f"loss_V_{c}"] = ppo.value_loss(out.value[c], part.take(r))
+            loss = loss + self.cfg.value * log[f"loss_V_{c}"]
+        if len(advantage) == 2:
+            # pi_E is a constant here: the mixed policy comes to it, not the other way round.
+            log["kl_E_EI"] = categorical.kl(out.log_p["E"].detach(), out.log_p["EI"]).mean()
+            if kl_weight:
+                loss = loss + kl_weight * log["kl_E_EI"]
+        return loss, log
+
+    def _bonus_step(self, rollout: Rollout, part: Part, generator: torch.Generator) -> dict[str, Tensor]:
+        assert self.bonus_optimizer is not None
+        loss = self.bonus.loss(rollout, part.take, generator)
+        if loss is None:
+            return {}
+        self.bonus_optimizer.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        self.bonus_optimizer.step()
+        return {"loss_bonus": loss.detach()}
