@@ -9,11 +9,11 @@ from torch import Tensor
 def normalize(x: Tensor) -> Tensor:
     """(x - mean) / std of the whole batch, as a new tensor. Only a policy's loss may see the result.
 
-    A batch whose values are all equal says nothing: it becomes 0, not noise blown up.
+    A batch whose values are all equal, up to fp32's rounding, says nothing: it becomes 0, not noise blown up.
     """
     centred = x - x.mean()
     std = centred.square().mean().sqrt()
-    return centred / std if std > 1e-8 * x.abs().max() else torch.zeros_like(x)
+    return centred / std if std > 1e-6 * x.abs().max() else torch.zeros_like(x)
 
 
 def clipped_surrogate(log_ratio: Tensor, advantage: Tensor, clip: float | Tensor) -> Tensor:
