@@ -11,6 +11,11 @@ from typing_extensions import Doc
 
 from .errors import EipoError, unknown
 
+BONUSES = {
+    "rnd": "random network distillation: how badly a trained network predicts a fixed random one at the next frame",
+    "none": "no second reward",
+}
+
 
 @dataclass(frozen=True)
 class Method:
@@ -33,16 +38,16 @@ class Method:
     alpha_rule: Annotated[
         Literal["paper", "every_max", "observed", "fixed"],
         Doc(
-            "when and on what alpha steps. paper: on the surrogate gap when a max stage ends; every_max: after every max "
-            "iteration; observed: when a max stage ends, on the difference of the task reward a step that each policy "
-            "earned when it acted last; fixed: never"
+            "when and on what alpha steps. paper: on the surrogate gap when a max stage ends; every_max: after every "
+            "max iteration; observed: when a max stage ends, on the difference of the task reward a step that each "
+            "policy earned when it acted last; fixed: never"
         ),
     ] = "paper"
     switch: Annotated[
         Literal["paper", "own", "alternate"],
         Doc(
-            "when stages alternate. paper: J against the iteration before, whichever stage that was; own: against the same "
-            "stage's own last value, none on entering; alternate: after every iteration"
+            "when stages alternate. paper: J against the iteration before, whichever stage that was; own: against the "
+            "same stage's own last value, none on entering; alternate: after every iteration"
         ),
     ] = "paper"
 
@@ -190,6 +195,15 @@ def _literal(value: Any) -> Any:
     return value
 
 
+EXPECTED = {
+    "bool": "true or false",
+    "int": "a whole number",
+    "float": "a number",
+    "str": "text",
+    "dict": "a dictionary; as text, one value a key: envs.options.NAME=VALUE",
+}
+
+
 def _parse(key: str, kind: Any, value: Any) -> Any:
     """`value` (text from the command line, or a Python value) as the type that the setting declares."""
     choices = typing.get_args(kind)
@@ -202,16 +216,19 @@ def _parse(key: str, kind: Any, value: Any) -> Any:
         value = float(value)
     origin = typing.get_origin(kind) or kind
     if type(value) is not origin:
-        raise EipoError(f"{key}={value!r}: expected {origin.__name__}")
+        raise EipoError(f"{key}={value!r}: expected {EXPECTED[origin.__name__]}")
     return value
 
 
 def check(config: Config) -> None:
     """Refuse what cannot train, each with one line."""
     e, p, b, m = config.envs, config.ppo, config.bonus, config.method
+    if b.name not in BONUSES:
+        raise unknown("bonus", b.name, BONUSES)
     for key, number, least in [
-        ("envs.num", e.num, 1), ("envs.steps", e.steps, 1), ("ppo.epochs", p.epochs, 1), ("ppo.minibatches", p.minibatches, 1),
-        ("compute.shards", config.compute.shards, 1), ("compute.threads", config.compute.threads, 0), ("net.dense", config.net.dense, 1),
+        ("seed", config.seed, 0), ("envs.num", e.num, 1), ("envs.steps", e.steps, 1), ("ppo.epochs", p.epochs, 1),
+        ("ppo.minibatches", p.minibatches, 1), ("compute.shards", config.compute.shards, 1),
+        ("compute.threads", config.compute.threads, 0), ("net.dense", config.net.dense, 1),
         ("net.layers", config.net.layers, 0), ("net.width", config.net.width, 1), ("bonus.features", b.features, 1),
     ]:  # fmt: skip
         if number < least:
@@ -223,9 +240,9 @@ def check(config: Config) -> None:
         if not low <= value <= high:
             raise EipoError(f"{key}={value}: must lie between {low:g} and {high:g}")
     for key, value in [
-        ("ppo.lr", p.lr), ("ppo.grad_norm", p.grad_norm), ("bonus.lr", b.lr), ("ppo.entropy", p.entropy), ("ppo.value", p.value),
-        ("method.lam", m.lam), ("method.lam_min", m.lam_min), ("method.alpha", m.alpha), ("method.beta", m.beta),
-        ("method.alpha_clip", m.alpha_clip), ("method.kl_weight", m.kl_weight),
+        ("ppo.lr", p.lr), ("ppo.grad_norm", p.grad_norm), ("bonus.lr", b.lr), ("ppo.entropy", p.entropy),
+        ("ppo.value", p.value), ("method.lam", m.lam), ("method.lam_min", m.lam_min), ("method.alpha", m.alpha),
+        ("method.beta", m.beta), ("method.alpha_clip", m.alpha_clip), ("method.kl_weight", m.kl_weight),
     ]:  # fmt: skip
         if not 0.0 <= value < float("inf"):
             raise EipoError(f"{key}={value}: must be a finite number, 0 or more")

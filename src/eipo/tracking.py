@@ -1,4 +1,4 @@
-"""What a run leaves behind and shows on the way: its directory, TensorBoard events, a live bar or plain lines."""
+"""What a run leaves behind: its directory and TensorBoard events. What it shows on the way is in display.py."""
 
 from __future__ import annotations
 
@@ -10,25 +10,22 @@ import platform
 import subprocess
 import sys
 import time
-from collections import deque
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from safetensors.numpy import save_file
 
 from .agent import TrainedAgent, save_agent
 from .config import Config
+from .display import Display
 from .envs.batch import Batch
 from .nets import Agent
 from .rollout import Rollout
 
 CONFIG, METRICS, VISITS, EVENTS = "config.json", "metrics.jsonl", "visits.safetensors", "tensorboard"
 SLICES = 10  # of the run's time, in which visits are counted apart
-PLAIN_EVERY = 10.0  # seconds between lines where there is no terminal
 
 
 class Tracker:
@@ -43,7 +40,7 @@ class Tracker:
         self.visits = (
             np.zeros((SLICES, len(self.policies), self.board.size), np.int64) if self.board is not None else None
         )
-        self.show = Display(config) if progress else None
+        self.show = Display(config, self.out) if progress else None
         self._file: Any = None
         self._events: Any = None
 
@@ -94,59 +91,6 @@ class Tracker:
                 metadata={"policies": json.dumps(self.policies)},
             )
         save_agent(agent, self.out)
-
-
-class Display:
-    """Progress: a live bar on a terminal, a plain line now and then elsewhere."""
-
-    def __init__(self, config: Config) -> None:
-        self.config = config
-        self.console = Console(stderr=True)
-        self.live = self.console.is_terminal
-        self.recent: dict[str, deque[float]] = {p: deque(maxlen=5) for p in ("E", "EI", "mixed")}
-        self.speed: deque[float] = deque(maxlen=10)
-        self.said = 0.0
-        name = f"{config.method_name} {config.env} seed {config.seed}"
-        self.bar = Progress(
-            TextColumn("{task.description}"), BarColumn(bar_width=None), TaskProgressColumn(), TextColumn("{task.fields[facts]}"),
-            TextColumn("ETA"), TimeRemainingColumn(), console=self.console, transient=False,
-        )  # fmt: skip
-        self.name = name
-        self.task: Any = None
-
-    def start(self) -> None:
-        if self.live:
-            self.bar.start()
-            self.task = self.bar.add_task(self.name, total=self.config.iterations, facts="")
-        self.began = time.monotonic()
-
-    def stop(self) -> None:
-        if self.live:
-            self.bar.stop()
-
-    def update(self, metrics: dict[str, Any]) -> None:
-        for p, values in self.recent.items():
-            if metrics[f"return_{p}"] is not None:
-                values.append(metrics[f"return_{p}"])
-        self.speed.append(metrics["steps_per_second"])
-        if self.live:
-            self.bar.update(self.task, completed=metrics["iteration"], facts=self.facts(metrics))
-        elif time.monotonic() - self.said > PLAIN_EVERY or metrics["iteration"] == self.config.iterations:
-            self.said = time.monotonic()
-            done = metrics["iteration"] / self.config.iterations
-            left = (self.said - self.began) * (1 - done) / done
-            self.console.print(
-                f"{self.name} {done:4.0%} {self.facts(metrics)} ETA {left:.0f} s", highlight=False, soft_wrap=True
-            )
-
-    def facts(self, metrics: dict[str, Any]) -> str:
-        """Steps, each policy's return (mean of its last iterations), alpha, stage, speed."""
-        parts = [f"{metrics['steps'] / 1e6:.2f} M steps"]
-        parts += [f"return_{p} {np.mean(values):.4g}" for p, values in self.recent.items() if values]
-        if "alpha" in metrics:
-            parts += [f"alpha {metrics['alpha']:.4f}", f"stage {metrics['stage']}"]
-        parts.append(f"{np.mean(self.speed) / 1e3:.1f}k steps/s")
-        return "  ".join(parts)
 
 
 def provenance(config: Config) -> dict[str, Any]:

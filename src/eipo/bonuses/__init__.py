@@ -9,6 +9,7 @@ import gymnasium as gym
 import torch
 from torch import Tensor, nn
 
+from ..config import BONUSES
 from ..config import Bonus as BonusConfig
 from ..errors import unknown
 from ..rollout import Rollout
@@ -41,12 +42,6 @@ class NoBonus(nn.Module):
 
     def loss(self, rollout: Rollout, take: Callable[[Tensor], Tensor], generator: torch.Generator) -> Tensor | None:
         return None
-
-
-BONUSES = {
-    "rnd": "random network distillation: how badly a trained network predicts a fixed random one at the next frame",
-    "none": "no second reward",
-}
 
 
 def make_bonus(config: BonusConfig, observation_space: gym.Space) -> Bonus:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import functools
 import warnings
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
 
-from ..errors import EipoError, unknown
+from ..errors import EipoError
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,8 @@ class Batch:
             row = int(np.flatnonzero(~np.isfinite(obs).reshape(len(obs), -1).all(1))[0])
             i = row if which is None else int(which[row])
             raise EipoError(
-                f"{self.id}: NaN or infinity in the observation of environment {i} at its step {self.steps}"
+                f"{self.id}: NaN or infinity in the observation of environment {i} "
+                + (f"at its step {self.steps}" if self.steps else "at reset")
             )
 
     def close(self) -> None:
@@ -98,9 +100,11 @@ def make_batch(env_id: str, num: int, options: dict[str, Any]) -> Batch:
                 make = functools.partial(gym.make, env_id, disable_env_checker=True, **options)
                 venv = SyncVectorEnv([make] * num, autoreset_mode=AutoresetMode.SAME_STEP)
     except Exception as e:
-        raise EipoError(
-            f"{env_id} could not be made with options {options}: {str(e).splitlines()[0] if str(e) else e!r}"
-        ) from e
+        why = str(e).splitlines()[0] if str(e) else repr(e)
+        if isinstance(e, gym.error.DependencyNotInstalled | ImportError):
+            raise EipoError(f"{env_id} needs a package that is missing: {why}") from e
+        given = f" with the options {', '.join(f'{k}={v}' for k, v in options.items())} (preset or --set)"
+        raise EipoError(f"{env_id} could not be made{given if options else ''}: {why}") from e
     return Batch(venv, env_id)
 
 
@@ -110,6 +114,8 @@ def _find(env_id: str) -> gym.envs.registration.EnvSpec:
     except gym.error.DeprecatedEnv as e:
         raise EipoError(f"environment {env_id!r}: {e}") from e
     except (gym.error.Error, ImportError) as e:
-        if env_id in gym.registry:
+        if env_id in gym.registry or isinstance(e, ImportError):
             raise EipoError(f"environment {env_id!r}: {e}") from e
-        raise unknown("environment", env_id, gym.registry) from e
+        if near := difflib.get_close_matches(env_id, gym.registry, n=1, cutoff=0.7):
+            raise EipoError(f"unknown environment {env_id!r}; did you mean {near[0]!r}?") from e
+        raise EipoError(f"unknown environment {env_id!r}: {e} `eipo list` says what can be named") from e

@@ -1,0 +1,144 @@
+"""The demo: EIPO and two baselines on the maze, side by side in three processes, then a report."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import IO
+
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.text import Text
+
+from .config import Config, check
+from .display import Progress, Screen, count
+from .errors import EipoError
+from .presets import make_config
+
+DEMO_STEPS = 4_000_000
+ENV, PRESET = "eipo/Maze-v0", "maze-grid"
+METHODS = ("eipo", "en", "eo")
+# Three runs share the cores: more threads in each would only get into each other's way.
+SETTINGS = ("compute.threads=1", "compute.shards=1")
+POLL = 0.25  # seconds
+
+
+class Child:
+    """One run in a process of its own, followed by the lines that it appends to its metrics."""
+
+    def __init__(self, config: Config, out: Path, settings: Sequence[str]) -> None:
+        self.name, self.out = config.method_name, out
+        self.progress = Progress(config.iterations, config.iterations * config.steps_per_iteration)
+        self._said: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  its stderr; a file never fills up, a pipe does
+        self._metrics: IO[str] | None = None
+        self._rest = ""
+        command = [
+            sys.executable, "-m", "eipo", "train", config.env,
+            "--method", config.method_name, "--preset", config.preset,
+            "--steps", str(config.steps), "--seed", str(config.seed), "--out", str(out), "--set", *settings,
+        ]  # fmt: skip
+        # TERM: what it says is kept for an error message, where colours have no place.
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=self._said,
+            env={**os.environ, "TERM": "dumb", "OMP_NUM_THREADS": "1"},
+        )  # fmt: skip
+
+    def read(self) -> None:
+        """Take in the iterations that it has finished since."""
+        if self._metrics is None:
+            try:
+                self._metrics = open(self.out / "metrics.jsonl")  # noqa: SIM115  read on until close()
+            except FileNotFoundError:
+                return
+        *lines, self._rest = (self._rest + self._metrics.read()).split("\n")
+        for line in lines:
+            self.progress.update(json.loads(line))
+
+    def error(self) -> str | None:
+        """Why it ended, if it ended badly."""
+        if self.process.poll() in (None, 0):
+            return None
+        self._said.seek(0)
+        lines = self._said.read().decode(errors="replace").split("\n")
+        last = next((line for line in reversed(lines) if line.strip()), f"ended with code {self.process.returncode}")
+        return last.removeprefix("eipo: ").removeprefix("error: ")
+
+    def stop(self) -> None:
+        if self.process.poll() is None:
+            self.process.terminate()
+
+    def close(self) -> None:
+        """Wait for its end, but not for long."""
+        try:
+            self.process.wait(10)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        self._said.close()
+        if self._metrics is not None:
+            self._metrics.close()
+
+
+class Rows:
+    """The live table: one line a run."""
+
+    def __init__(self, children: Sequence[Child]) -> None:
+        self.children = children
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for child in self.children:
+            # Not a table of rich: each line shortens itself to what is left beside the name.
+            lines = console.render_lines(child.progress, options.update(width=options.max_width - 5), pad=False)
+            yield Text(f"{child.name.upper():<5}", end="")
+            yield from lines[0]
+            yield Text("")
+
+
+def demo(out: Path, steps: int, seed: int, settings: Iterable[str] = ()) -> Path:
+    """Train the three runs into `out`, draw the report there and return its path."""
+    chosen = [*SETTINGS, *settings]
+    configs = [make_config(ENV, method=m, preset=PRESET, steps=steps, seed=seed, settings=chosen) for m in METHODS]
+    for config in configs:
+        check(config)
+    names = ", ".join(m.upper() for m in METHODS[:-1]) + f" and {METHODS[-1].upper()}"
+    out.mkdir(parents=True, exist_ok=True)
+    children: list[Child] = []
+    screen = Screen(lambda: Rows(children))
+    screen.line(f"{names} on {ENV}, {count(steps)} steps each, side by side; kept in {out}")
+    try:
+        for config in configs:
+            children.append(Child(config, out / config.method_name, chosen))
+        screen.start()
+        follow(children, screen)
+    finally:
+        for child in children:
+            child.stop()
+        for child in children:
+            child.close()
+        screen.stop()
+    from .study.report import report
+
+    picture = report([child.out for child in children], out)
+    print(f"report: {picture}")
+    return picture
+
+
+def follow(children: Sequence[Child], screen: Screen) -> None:
+    """Show the runs until all have ended; an error of one ends it all."""
+    running = True
+    while running:
+        running = any(child.process.poll() is None for child in children)
+        for child in children:
+            child.read()
+            if (reason := child.error()) is not None:
+                raise EipoError(f"the run {child.out} failed: {reason}")
+        if screen.is_time(now=not running):
+            for child in children:
+                screen.line(f"{child.name.upper():<5}{child.progress.forms()[0]}")
+        if running:
+            time.sleep(POLL)

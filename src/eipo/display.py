@@ -1,0 +1,166 @@
+"""Progress on stderr: a live line on a terminal, a plain line now and then elsewhere. Light: it needs no torch."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from .config import Config
+
+PLAIN_EVERY = 10.0  # seconds between lines where there is no terminal
+RECENT = 5  # iterations that a shown return is the mean of
+NARROW_BAR = 8  # columns; a form of the line that leaves less is too long
+
+
+class Progress:
+    """What is known of one run while it goes on, and how to say it in a given width."""
+
+    def __init__(self, iterations: int, total_steps: int) -> None:
+        self.iterations, self.total = iterations, total_steps
+        self.returns: dict[str, deque[float]] = {p: deque(maxlen=RECENT) for p in ("E", "EI", "mixed")}
+        self.speeds: deque[float] = deque(maxlen=10)
+        self.last: Mapping[str, Any] = {}
+        self.began = time.monotonic()
+        self.ended: float | None = None
+
+    def update(self, metrics: Mapping[str, Any]) -> None:
+        """One iteration."""
+        for policy, values in self.returns.items():
+            if metrics.get(f"return_{policy}") is not None:
+                values.append(metrics[f"return_{policy}"])
+        self.speeds.append(metrics["steps_per_second"])
+        self.last = metrics
+        if self.done == 1.0:
+            self.ended = time.monotonic()
+
+    @property
+    def done(self) -> float:
+        return self.last["iteration"] / self.iterations if self.last else 0.0
+
+    @property
+    def left(self) -> float | None:
+        """Seconds still to go."""
+        return (time.monotonic() - self.began) * (1 - self.done) / self.done if self.done else None
+
+    def clock(self) -> str:
+        if self.ended is not None:
+            return f"took {duration(self.ended - self.began)}"
+        return f"ETA {duration(self.left) if self.left is not None else '-'}"
+
+    def forms(self) -> list[str]:
+        """The same facts, from the long form to the shortest."""
+        m, steps = self.last, self.last.get("steps", 0)
+        means = {p: f"{sum(v) / len(v):.4g}" for p, v in self.returns.items() if v}
+        policies = {p: v for p, v in means.items() if p != "mixed"} or means
+        speed = sum(self.speeds) / max(1, len(self.speeds))
+        alpha = [f"alpha {m['alpha']:.3f}", f"stage {m['stage']}"] if "alpha" in m else []
+        long = [
+            f"{self.done:4.0%}", f"{count(steps)} of {count(self.total)} steps",
+            *([f"return {'  '.join(f'{p} {v}' for p, v in means.items())}"] if means else []), *alpha,
+            f"{speed / 1e3:.1f}k steps/s", self.clock(),
+        ]  # fmt: skip
+        short = [
+            f"{self.done:4.0%}", f"{count(steps)}/{count(self.total)}", *(f"{p} {v}" for p, v in policies.items()),
+            *([f"{alpha[0]} {m['stage']}"] if alpha else []), f"{speed / 1e3:.1f}k/s", self.clock(),
+        ]  # fmt: skip
+        tiny = [f"{self.done:4.0%}", *(f"{p} {v}" for p, v in policies.items()), self.clock()]
+        return ["  ".join(long), "  ".join(short), " ".join(short), " ".join(tiny), short[0]]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """A bar and the longest form that fits beside it: always one line."""
+        # One column stays free: some terminals wrap when the last one is written to.
+        width = options.max_width - 1
+        text = next((f for f in self.forms() if len(f) + 1 + NARROW_BAR <= width), "")
+        bar = width - len(text) - 1
+        line = Table.grid(padding=(0, 1, 0, 0))
+        line.add_row(ProgressBar(total=1.0, completed=self.done, width=max(1, min(bar, 40))), Text(text, no_wrap=True))
+        yield line
+
+
+class Screen:
+    """Shows `live()` on a terminal, and given lines anywhere else. A closed stderr ends the show, not the run."""
+
+    def __init__(self, live: Callable[[], RenderableType]) -> None:
+        console = Console(stderr=True, highlight=False)
+        self.is_live = console.is_terminal and not console.is_dumb_terminal
+        self._live = Live(get_renderable=live, console=console, refresh_per_second=4) if self.is_live else None
+        self._said = time.monotonic() - PLAIN_EVERY
+        self._closed = False
+
+    def start(self) -> None:
+        if self._live is not None:
+            self._live.start()
+
+    def stop(self) -> None:
+        if self._live is not None:
+            self._live.stop()
+
+    def line(self, text: str) -> None:
+        """A line of its own, above what is live."""
+        if self._live is not None:
+            self._live.console.print(Text(text), soft_wrap=True)
+            return
+        try:
+            if not self._closed and sys.stderr is not None:
+                print(text, file=sys.stderr, flush=True)
+        except OSError:
+            self._closed = True
+
+    def is_time(self, now: bool = False) -> bool:
+        """Whether a plain line is due, where nothing is live."""
+        due = not self.is_live and (now or time.monotonic() - self._said >= PLAIN_EVERY)
+        if due:
+            self._said = time.monotonic()
+        return due
+
+
+class Display:
+    """Progress of one run."""
+
+    def __init__(self, config: Config, out: Path | None = None) -> None:
+        self.config, self.out = config, out
+        self.progress = Progress(config.iterations, config.iterations * config.steps_per_iteration)
+        self.screen = Screen(lambda: self.progress)
+
+    def start(self) -> None:
+        c = self.config
+        self.screen.line(
+            f"{c.method_name} on {c.env}, preset {c.preset}, seed {c.seed}: {c.iterations} iterations of "
+            f"{c.steps_per_iteration} steps" + (f", kept in {self.out}" if self.out is not None else "")
+        )
+        self.progress.began = time.monotonic()
+        self.screen.start()
+
+    def stop(self) -> None:
+        self.screen.stop()
+
+    def update(self, metrics: Mapping[str, Any]) -> None:
+        """One iteration."""
+        self.progress.update(metrics)
+        if self.screen.is_time(now=self.progress.done == 1.0):
+            self.screen.line(f"{self.config.method_name} {self.progress.forms()[0]}")
+
+
+def count(n: float) -> str:
+    """1680000 as 1.68M."""
+    for size, sign in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if n >= size:
+            return f"{n / size:.2f}{sign}" if n < 100 * size else f"{n / size:.0f}{sign}"
+    return f"{n:.0f}"
+
+
+def duration(seconds: float) -> str:
+    """103.0 as 1:43."""
+    minutes, s = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{s:02}" if hours else f"{minutes}:{s:02}"
