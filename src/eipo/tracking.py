@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import importlib.metadata
 import json
 import math
 import platform
+import shutil
 import subprocess
 import sys
 import time
@@ -21,6 +23,7 @@ from .agent import TrainedAgent, save_agent
 from .config import Config
 from .display import Display
 from .envs.batch import Batch
+from .errors import EipoError
 from .nets import Agent
 from .rollout import Rollout
 
@@ -43,9 +46,11 @@ class Tracker:
         self.show = Display(config, self.out) if progress else None
         self._file: Any = None
         self._events: Any = None
+        self._made: list[Path] = []  # directories that this run made
 
     def __enter__(self) -> Tracker:
         if self.out is not None:
+            self._made = [p for p in (self.out, *self.out.parents) if not p.exists()]
             self.out.mkdir(parents=True, exist_ok=True)
             (self.out / CONFIG).write_text(json.dumps(provenance(self.config), indent=1) + "\n")
             self._file = open(self.out / METRICS, "w")
@@ -56,12 +61,25 @@ class Tracker:
             self.show.start()
         return self
 
-    def __exit__(self, *error: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
         if self.show is not None:
             self.show.stop()
         if self._file is not None:
             self._file.close()
+        if self._events is not None:
             self._events.close()
+        if kind is not None and issubclass(kind, EipoError) and not self.metrics:
+            self._leave_nothing()
+
+    def _leave_nothing(self) -> None:
+        """Take back what was made for a run that could not begin. The directory was empty before."""
+        if self.out is not None:
+            for name in (CONFIG, METRICS):
+                (self.out / name).unlink(missing_ok=True)
+            shutil.rmtree(self.out / EVENTS, ignore_errors=True)
+            for directory in self._made:
+                with contextlib.suppress(OSError):  # something else has come to lie in it
+                    directory.rmdir()
 
     def log(self, rollout: Rollout, metrics: dict[str, Any]) -> None:
         """One iteration."""
