@@ -268,10 +268,10 @@ def parse(argv: list[str]) -> Any:
 
 
 def unboxed(box: str) -> str:
-    """The sentence in a box that tyro draws: without lines, title and the hint at --help."""
-    parts = re.split(r"\n│ ─+ │", box)
-    rows = [line.strip("│ ") for part in parts[:-1] for line in part.splitlines() if line.startswith("│")]
-    return " ".join(" ".join(rows).split()) or "these options do not fit together"
+    """The sentence in a box that tyro draws: what stands above its first rule, without the options' help texts."""
+    above = re.split(r"\n│ ─+ │", box)[0].splitlines()
+    rows = [line.strip("│ ") for line in above if line.startswith("│") and not line.startswith("│" + 9 * " ")]
+    return " ".join(" ".join(rows).split()).rstrip(".") or "these options do not fit together"
 
 
 @contextlib.contextmanager

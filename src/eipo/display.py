@@ -135,8 +135,8 @@ class Display:
     def start(self) -> None:
         c = self.config
         self.screen.line(
-            f"{c.method_name} on {c.env}, preset {c.preset}, seed {c.seed}: {c.iterations} iterations of "
-            f"{c.steps_per_iteration} steps" + (f", kept in {self.out}" if self.out is not None else "")
+            f"{c.method_name} on {c.env}, preset {c.preset}, seed {c.seed}: "
+            f"{c.iterations} iteration{'s' * (c.iterations > 1)} of {c.steps_per_iteration} steps" + (f", kept in {self.out}" if self.out is not None else "")
         )
         self.progress.began = time.monotonic()
         self.screen.start()

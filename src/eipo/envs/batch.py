@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import functools
+import importlib
 import warnings
 from dataclasses import dataclass
 from typing import Any
@@ -109,8 +110,11 @@ def make_batch(env_id: str, num: int, options: dict[str, Any]) -> Batch:
 
 
 def _find(env_id: str) -> gym.envs.registration.EnvSpec:
+    module, _, name = env_id.rpartition(":")
     try:
-        return gym.spec(env_id)
+        if module:
+            importlib.import_module(module)  # which registers the environment
+        return gym.spec(name)
     except gym.error.DeprecatedEnv as e:
         raise EipoError(f"environment {env_id!r}: {e}") from e
     except (gym.error.Error, ImportError) as e:
