@@ -104,8 +104,8 @@ class Decoupled:
 class EIPO:
     """Two policies, two stages, one multiplier.
 
-    MIN (the first): pi_EI acts, pi_E climbs U_min, pi_EI its own advantage. MAX: pi_E acts, pi_EI climbs U_max, pi_E its
-    own advantage. alpha steps when a MAX stage ends.
+    MIN (the first): pi_EI acts, pi_E climbs U_min, pi_EI its own advantage. MAX: pi_E acts, pi_EI climbs U_max, pi_E
+    its own advantage. alpha steps when a MAX stage ends.
     """
 
     policies = ("E", "EI")

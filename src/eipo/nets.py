@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from math import prod, sqrt
 
 import gymnasium as gym
@@ -172,7 +173,7 @@ class LSTM(nn.Module):
         # Where every sequence is whole (the usual case of fixed-length episodes) there is one piece.
         starts = [0, *[t for t in reset.any(1).nonzero().flatten().tolist() if t > 0], len(x)]
         outputs = []
-        for begin, end in zip(starts[:-1], starts[1:], strict=True):
+        for begin, end in pairwise(starts):
             keep = (~reset[begin]).unsqueeze(-1).to(h.dtype)
             y, (h, c) = self.cell(x[begin:end], ((h * keep).unsqueeze(0), (c * keep).unsqueeze(0)))
             outputs.append(y)
@@ -240,7 +241,8 @@ class Agent(nn.Module):
     def heads(self, h: Tensor, policies: Sequence[str], critics: Sequence[str]) -> Outputs:
         """(..., H) -> what the named heads say; one matrix product for all, since reading h costs most."""
         modules = [self.policies[p] for p in policies] + [self.critics[c] for c in critics]
-        out = F.linear(h, torch.cat([m.weight for m in modules]), torch.cat([m.bias for m in modules]))
+        weight, bias = (torch.cat([m.get_parameter(name) for m in modules]) for name in ("weight", "bias"))
+        out = F.linear(h, weight, bias)
         parts = out.split([self.actions] * len(policies) + [1] * len(critics), dim=-1)
         return Outputs(
             {p: logits.log_softmax(-1) for p, logits in zip(policies, parts[: len(policies)], strict=True)},

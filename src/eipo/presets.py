@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from .config import PPO, Bonus, Compute, Config, Envs, Method, Net, with_settings
@@ -40,7 +40,7 @@ class Preset:
     ppo: PPO
     envs: Envs
     bonus: Bonus
-    compute: Compute = Compute()
+    compute: Compute = field(default_factory=Compute)
     for_envs: tuple[str, ...] = ()  # ids that take this preset when none is named
 
 

@@ -86,7 +86,9 @@ class Frames:
             index = np.arange(self.count, self.count + len(obs))
             self._keep(obs.copy())
             return index, self.agent.encode(torch.from_numpy(self.chunks[-1]))
-        known, fresh, rows = self.known, [], []
+        known = self.known
+        fresh: list[int] = []
+        rows: list[int] = []
         for i, row in enumerate(obs):
             key = row.tobytes()
             at = known.get(key)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from . import compute
 from .agent import TrainedAgent, describe
 from .appraise import Streams, appraise
 from .bonuses import make_bonus
@@ -36,12 +36,7 @@ class Training:
         check(config)
         self.config = config
         seeds = np.random.SeedSequence(config.seed).generate_state(3)
-        threads = config.compute.threads or len(
-            os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else [0] * (os.cpu_count() or 1)
-        )
-        self.shards = min(config.compute.shards, threads)
-        torch.set_num_threads(1 if self.shards > 1 else threads)
-
+        self.shards = compute.prepare(config.compute)
         self.envs = make_batch(config.env, config.envs.num, config.envs.options)
         self.method = make_method(config.method, config.iterations)
         with torch.random.fork_rng(devices=[]):

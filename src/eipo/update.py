@@ -175,6 +175,6 @@ class Learner:
         if loss is None:
             return {}
         self.bonus_optimizer.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()
         self.bonus_optimizer.step()
         return {"loss_bonus": loss.detach()}

@@ -23,7 +23,7 @@ def generalized_advantage(
     done: Tensor,  # (T, N)  bool: s_{t+1} is the last observation of its episode
     gae_lambda: float,
 ) -> Tensor:
-    """A_t = delta_t + discount_t * gae_lambda * (1 - done_t) * A_{t+1},  delta_t = r_t + discount_t * V(s_{t+1}) - V(s_t).
+    """A_t = delta_t + discount_t gae_lambda (1 - done_t) A_{t+1},  delta_t = r_t + discount_t V(s_{t+1}) - V(s_t).
 
     The trace is cut wherever an episode ended, for whatever reason: step t + 1 belongs to another episode. What a
     truncated step (or the rollout's last) would still have earned is in V(s_{t+1}).
