@@ -18,7 +18,11 @@ from eipo.nets import Agent
 from eipo.rollout import Carry, Rollout, collect
 from eipo.update import Learner
 
-torch.set_num_threads(1)
+
+@pytest.fixture(autouse=True)
+def one_thread() -> None:
+    """A run sets the process's threads; small products are slow on many, and slower on a busy machine."""
+    torch.set_num_threads(1)
 
 
 class Scripted(gym.Env):
