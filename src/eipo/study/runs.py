@@ -123,6 +123,23 @@ def read_run(path: Path) -> RunData:
     return RunData(path, about.pop("config"), about, numbers, texts, visits, finished)
 
 
+def curve(run: RunData, name: str) -> tuple[Floats, Floats]:
+    """A metric over the steps, lightly smoothed: over 2 % of the run, and over 5 iterations at least."""
+    steps = run.column("steps")
+    iteration = steps[0] if len(steps) else 0.0
+    window = max(0.02 * run.config["steps"], 4 * iteration)
+    return smooth(*smooth(steps, run.column(name), window), window)  # twice: once lets through what alternates
+
+
+def smooth(x: Floats, y: Floats, window: float) -> tuple[Floats, Floats]:
+    """Mean of y within `window` around each x, which is sorted; points without a value are left out."""
+    known = np.isfinite(y)
+    x, y = x[known], y[known]
+    total = np.concatenate([[0.0], np.cumsum(y)])
+    low, high = np.searchsorted(x, x - window / 2, "left"), np.searchsorted(x, x + window / 2, "right")
+    return x, (total[high] - total[low]) / (high - low)
+
+
 def _read_config(file: Path) -> dict[str, Any]:
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
