@@ -111,9 +111,8 @@ class Train:
 
         began = time.monotonic()
         try:
-            run = train_config(config, out, progress=True)
-        except OSError as e:
-            raise EipoError(f"{e.filename or out}: {e.strerror or e}") from e
+            with writing(out):
+                run = train_config(config, out, progress=True)
         except KeyboardInterrupt as stop:
             raise Stopped(stop, kept(out, config)) from None
         took = f"{count(run.metrics[-1]['steps'])} steps in {duration(time.monotonic() - began)}"
@@ -150,10 +149,9 @@ class Report:
             raise EipoError("name at least one run, or a directory that holds runs: eipo report RUN_OR_DIR... -o DIR")
         from .study.report import report
 
-        try:
-            print(f"report: {report(self.runs, self.out)}")
-        except OSError as e:
-            raise EipoError(f"{e.filename or self.out}: {e.strerror or e}") from e
+        with writing(self.out):
+            picture = report(self.runs, self.out)
+        print(f"report: {picture}")
 
 
 @dataclass(frozen=True)
@@ -182,7 +180,13 @@ class Demo:
 
         out = self.out if self.out is not None else free(Path("demo"))
         refuse_unusable(out)
-        demo(out, self.steps, self.seed, [pair for group in self.set for pair in group])
+        try:
+            with writing(out):
+                picture = demo(out, self.steps, self.seed, [pair for group in self.set for pair in group])
+        except KeyboardInterrupt as stop:
+            left = f"{out} keeps what the runs have written" if out.exists() else "nothing is kept"
+            raise Stopped(stop, f"stopped; {left}") from None
+        print(f"report: {picture}")
 
 
 COMMANDS: dict[str, type] = {"train": Train, "list": List, "report": Report, "demo": Demo}
@@ -272,6 +276,17 @@ def unboxed(box: str) -> str:
     above = re.split(r"\n│ ─+ │", box)[0].splitlines()
     rows = [line.strip("│ ") for line in above if line.startswith("│") and not line.startswith("│" + 9 * " ")]
     return " ".join(" ".join(rows).split()).rstrip(".") or "these options do not fit together"
+
+
+@contextlib.contextmanager
+def writing(out: Path) -> Iterator[None]:
+    """What the system says of files becomes one line."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as e:
+        raise EipoError(f"{e.filename or out}: {e.strerror or e}") from e
 
 
 @contextlib.contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -12,11 +13,11 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import IO
 
-from rich.console import Console, ConsoleOptions, RenderResult
-from rich.text import Text
+from rich.progress_bar import ProgressBar
+from rich.table import Table
 
 from .config import Config, check
-from .display import Progress, Screen, count
+from .display import Progress, Screen, count, duration
 from .errors import EipoError
 from .presets import make_config
 
@@ -55,6 +56,7 @@ class Child:
                 self._metrics = open(self.out / "metrics.jsonl")  # noqa: SIM115  read on until close()
             except FileNotFoundError:
                 return
+            self.progress.began = time.monotonic()  # loading torch is over
         *lines, self._rest = (self._rest + self._metrics.read()).split("\n")
         for line in lines:
             self.progress.update(json.loads(line))
@@ -84,19 +86,30 @@ class Child:
             self._metrics.close()
 
 
-class Rows:
-    """The live table: one line a run."""
-
-    def __init__(self, children: Sequence[Child]) -> None:
-        self.children = children
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        for child in self.children:
-            # Not a table of rich: each line shortens itself to what is left beside the name.
-            lines = console.render_lines(child.progress, options.update(width=options.max_width - 5), pad=False)
-            yield Text(f"{child.name.upper():<5}", end="")
-            yield from lines[0]
-            yield Text("")
+def table(children: Sequence[Child], width: int) -> Table:
+    """The runs below each other, one line each; what does not fit is cut, never wrapped."""
+    grid = Table.grid(padding=(0, 2 if width > 90 else 1, 0, 0))
+    grid.add_column(no_wrap=True)
+    grid.add_column(no_wrap=True, width=max(8, min(30, width - 76)))
+    for _ in range(8):
+        grid.add_column(justify="right", no_wrap=True)
+    total = children[0].progress.total if children else 0
+    grid.add_row(
+        "", "", f"of {count(total)}", "", "return E", "return EI", "alpha", "stage", "steps/s", "ETA", style="dim"
+    )
+    for child in children:
+        p = child.progress
+        bar = ProgressBar(total=1.0, completed=p.done)
+        if not p.last:
+            grid.add_row(child.name.upper(), bar, "starts")
+            continue
+        means, alpha = p.means(), p.last.get("alpha")
+        grid.add_row(
+            child.name.upper(), bar, count(p.last["steps"]), f"{p.done:.0%}", means.get("E", ""), means.get("EI", ""),
+            "" if alpha is None else f"{alpha:.3f}", p.last.get("stage", ""), f"{p.speed / 1e3:.1f}k",
+            "done" if p.done == 1.0 else duration(p.left or 0.0),
+        )  # fmt: skip
+    return grid
 
 
 def demo(out: Path, steps: int, seed: int, settings: Iterable[str] = ()) -> Path:
@@ -108,7 +121,7 @@ def demo(out: Path, steps: int, seed: int, settings: Iterable[str] = ()) -> Path
     names = ", ".join(m.upper() for m in METHODS[:-1]) + f" and {METHODS[-1].upper()}"
     out.mkdir(parents=True, exist_ok=True)
     children: list[Child] = []
-    screen = Screen(lambda: Rows(children))
+    screen = Screen(lambda: table(children, screen.width))
     screen.line(f"{names} on {ENV}, {count(steps)} steps each, side by side; kept in {out}")
     try:
         for config in configs:
@@ -116,16 +129,16 @@ def demo(out: Path, steps: int, seed: int, settings: Iterable[str] = ()) -> Path
         screen.start()
         follow(children, screen)
     finally:
+        screen.stop()
         for child in children:
             child.stop()
         for child in children:
             child.close()
-        screen.stop()
+        with contextlib.suppress(OSError):  # what the runs have made is kept
+            out.rmdir()
     from .study.report import report
 
-    picture = report([child.out for child in children], out)
-    print(f"report: {picture}")
-    return picture
+    return report([child.out for child in children], out)
 
 
 def follow(children: Sequence[Child], screen: Screen) -> None:

@@ -19,7 +19,8 @@ from .config import Config
 
 PLAIN_EVERY = 10.0  # seconds between lines where there is no terminal
 RECENT = 5  # iterations that a shown return is the mean of
-NARROW_BAR = 8  # columns; a form of the line that leaves less is too long
+NARROW_BAR = 8  # columns; a form of the line that leaves less goes without a bar
+FREE = 4  # columns: a terminal echoes ^C behind the line, and may wrap when its last column is written to
 
 
 class Progress:
@@ -52,6 +53,15 @@ class Progress:
         """Seconds still to go."""
         return (time.monotonic() - self.began) * (1 - self.done) / self.done if self.done else None
 
+    @property
+    def speed(self) -> float:
+        """Steps a second, lately."""
+        return sum(self.speeds) / max(1, len(self.speeds))
+
+    def means(self) -> dict[str, str]:
+        """The mean return of each policy over its last iterations."""
+        return {p: f"{sum(v) / len(v):.4g}" for p, v in self.returns.items() if v}
+
     def clock(self) -> str:
         if self.ended is not None:
             return f"took {duration(self.ended - self.began)}"
@@ -60,31 +70,34 @@ class Progress:
     def forms(self) -> list[str]:
         """The same facts, from the long form to the shortest."""
         m, steps = self.last, self.last.get("steps", 0)
-        means = {p: f"{sum(v) / len(v):.4g}" for p, v in self.returns.items() if v}
+        if not m:
+            return ["  0%  starting"] * 5
+        means = self.means()
         policies = {p: v for p, v in means.items() if p != "mixed"} or means
-        speed = sum(self.speeds) / max(1, len(self.speeds))
         alpha = [f"alpha {m['alpha']:.3f}", f"stage {m['stage']}"] if "alpha" in m else []
         long = [
             f"{self.done:4.0%}", f"{count(steps)} of {count(self.total)} steps",
             *([f"return {'  '.join(f'{p} {v}' for p, v in means.items())}"] if means else []), *alpha,
-            f"{speed / 1e3:.1f}k steps/s", self.clock(),
+            f"{self.speed / 1e3:.1f}k steps/s", self.clock(),
         ]  # fmt: skip
         short = [
             f"{self.done:4.0%}", f"{count(steps)}/{count(self.total)}", *(f"{p} {v}" for p, v in policies.items()),
-            *([f"{alpha[0]} {m['stage']}"] if alpha else []), f"{speed / 1e3:.1f}k/s", self.clock(),
+            *([f"{alpha[0]} {m['stage']}"] if alpha else []), f"{self.speed / 1e3:.1f}k/s", self.clock(),
         ]  # fmt: skip
         tiny = [f"{self.done:4.0%}", *(f"{p} {v}" for p, v in policies.items()), self.clock()]
         return ["  ".join(long), "  ".join(short), " ".join(short), " ".join(tiny), short[0]]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """A bar and the longest form that fits beside it: always one line."""
-        # One column stays free: some terminals wrap when the last one is written to.
-        width = options.max_width - 1
-        text = next((f for f in self.forms() if len(f) + 1 + NARROW_BAR <= width), "")
-        bar = width - len(text) - 1
-        line = Table.grid(padding=(0, 1, 0, 0))
-        line.add_row(ProgressBar(total=1.0, completed=self.done, width=max(1, min(bar, 40))), Text(text, no_wrap=True))
-        yield line
+        width = options.max_width - FREE
+        long, short, tight, tiny, share = self.forms()
+        for text in (long, short, tight):
+            if (bar := width - len(text) - 1) >= NARROW_BAR:
+                line = Table.grid(padding=(0, 1, 0, 0))
+                line.add_row(ProgressBar(total=1.0, completed=self.done, width=min(bar, 40)), Text(text, no_wrap=True))
+                yield line
+                return
+        yield Text(next((t for t in (tight, tiny, share) if len(t) <= width), ""), no_wrap=True)
 
 
 class Screen:
@@ -96,6 +109,11 @@ class Screen:
         self._live = Live(get_renderable=live, console=console, refresh_per_second=4) if self.is_live else None
         self._said = time.monotonic() - PLAIN_EVERY
         self._closed = False
+
+    @property
+    def width(self) -> int:
+        """Columns to write in."""
+        return self._live.console.width - FREE if self._live is not None else 80
 
     def start(self) -> None:
         if self._live is not None:
@@ -136,7 +154,8 @@ class Display:
         c = self.config
         self.screen.line(
             f"{c.method_name} on {c.env}, preset {c.preset}, seed {c.seed}: "
-            f"{c.iterations} iteration{'s' * (c.iterations > 1)} of {c.steps_per_iteration} steps" + (f", kept in {self.out}" if self.out is not None else "")
+            f"{c.iterations} iteration{'s' * (c.iterations > 1)} of {c.steps_per_iteration} steps"
+            + (f", kept in {self.out}" if self.out is not None else "")
         )
         self.progress.began = time.monotonic()
         self.screen.start()
@@ -155,7 +174,8 @@ def count(n: float) -> str:
     """1680000 as 1.68M."""
     for size, sign in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if n >= size:
-            return f"{n / size:.2f}{sign}" if n < 100 * size else f"{n / size:.0f}{sign}"
+            x = n / size
+            return f"{x:.{2 if x < 10 else 1 if x < 100 else 0}f}{sign}"
     return f"{n:.0f}"
 
 
