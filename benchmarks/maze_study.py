@@ -137,7 +137,7 @@ def collect(out: Path, results: Path) -> None:
 
 
 def curve_rows(run: RunData) -> list[dict[str, Any]]:
-    """About 60 points: means over bins of equally many iterations (the first may have less), at each bin's last step."""
+    """About 60 points: means over bins of equally many iterations (the first may have less), at their last steps."""
     steps, rows = run.column("steps"), []
     size = 2 * max(1, round(len(run) / BINS / 2))  # even: EIPO's policies often alternate, and shall weigh the same
     for part in np.split(np.arange(len(run)), range(len(run) % size or size, len(run), size)):
