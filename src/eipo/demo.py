@@ -121,7 +121,7 @@ def demo(out: Path, steps: int, seed: int, settings: Iterable[str] = ()) -> Path
     names = ", ".join(m.upper() for m in METHODS[:-1]) + f" and {METHODS[-1].upper()}"
     out.mkdir(parents=True, exist_ok=True)
     children: list[Child] = []
-    screen = Screen(lambda: table(children, screen.width))
+    screen = Screen(lambda width: table(children, width))
     screen.line(f"{names} on {ENV}, {count(steps)} steps each, side by side; kept in {out}")
     try:
         for config in configs:

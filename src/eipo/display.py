@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.console import Console, RenderableType
 from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.table import Table
@@ -87,33 +87,30 @@ class Progress:
         tiny = [f"{self.done:4.0%}", *(f"{p} {v}" for p, v in policies.items()), self.clock()]
         return ["  ".join(long), "  ".join(short), " ".join(short), " ".join(tiny), short[0]]
 
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+    def line(self, width: int) -> RenderableType:
         """A bar and the longest form that fits beside it: always one line."""
-        width = options.max_width - FREE
         long, short, tight, tiny, share = self.forms()
         for text in (long, short, tight):
             if (bar := width - len(text) - 1) >= NARROW_BAR:
                 line = Table.grid(padding=(0, 1, 0, 0))
                 line.add_row(ProgressBar(total=1.0, completed=self.done, width=min(bar, 40)), Text(text, no_wrap=True))
-                yield line
-                return
-        yield Text(next((t for t in (tight, tiny, share) if len(t) <= width), ""), no_wrap=True)
+                return line
+        return Text(next((t for t in (tight, tiny, share) if len(t) <= width), ""), no_wrap=True)
 
 
 class Screen:
-    """Shows `live()` on a terminal, and given lines anywhere else. A closed stderr ends the show, not the run."""
+    """Shows `live(columns)` on a terminal, given lines elsewhere. A closed stderr ends the show, not the run."""
 
-    def __init__(self, live: Callable[[], RenderableType]) -> None:
+    def __init__(self, live: Callable[[int], RenderableType]) -> None:
         console = Console(stderr=True, highlight=False)
         self.is_live = console.is_terminal and not console.is_dumb_terminal
-        self._live = Live(get_renderable=live, console=console, refresh_per_second=4) if self.is_live else None
+        self._live = (
+            Live(get_renderable=lambda: live(console.width - FREE), console=console, refresh_per_second=4)
+            if self.is_live
+            else None
+        )
         self._said = time.monotonic() - PLAIN_EVERY
         self._closed = False
-
-    @property
-    def width(self) -> int:
-        """Columns to write in."""
-        return self._live.console.width - FREE if self._live is not None else 80
 
     def start(self) -> None:
         if self._live is not None:
@@ -148,7 +145,7 @@ class Display:
     def __init__(self, config: Config, out: Path | None = None) -> None:
         self.config, self.out = config, out
         self.progress = Progress(config.iterations, config.iterations * config.steps_per_iteration)
-        self.screen = Screen(lambda: self.progress)
+        self.screen = Screen(self.progress.line)
 
     def start(self) -> None:
         c = self.config
