@@ -14,7 +14,18 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
-from eipo.envs.maze.board import BOARD, CROP, FLOOR, GOAL_IN_VIEW, MOVES, OBJECT, OBJECT_CELLS, START, place_objects
+from eipo.envs.maze.board import (
+    BOARD,
+    CROP,
+    FLOOR,
+    GOAL_IN_VIEW,
+    MOVES,
+    OBJECT,
+    OBJECT_CELLS,
+    SIZE,
+    START,
+    place_objects,
+)
 from eipo.envs.maze.env import EPISODE_STEPS, OBSERVATIONS, RENDER_MODES, check_choice, observation_space
 from eipo.envs.maze.picture import as_image, as_text, paint
 
@@ -61,6 +72,7 @@ class MazeVectorEnv(VectorEnv[NDArray[np.uint8], NDArray[np.integer[Any]], NDArr
             if value < 1:
                 raise ValueError(f"{name} must be at least 1, not {value}")
         self.num_envs = num_envs
+        self.board = BOARD.reshape(SIZE, SIZE)  # the map that info["cell"] counts along; runs keep it with their visits
         self.max_episode_steps = max_episode_steps
         self.render_mode = render_mode
         if isinstance(autoreset_mode, str):
