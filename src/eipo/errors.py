@@ -1,4 +1,4 @@
-"""The one error that a user can mend: it says what is wrong, where, and what to do; the command line then ends with 2."""
+"""The error that a user can mend: it says what is wrong, where, and what to do; the command line ends with 2 on it."""
 
 from __future__ import annotations
 
