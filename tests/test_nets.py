@@ -32,7 +32,7 @@ def step_by_step(memory: LSTM, x: torch.Tensor, state: tuple[torch.Tensor, ...],
         for t in range(len(x)):
             if reset[t, b]:
                 h, c = torch.zeros_like(h), torch.zeros_like(c)
-            y, (h, c) = memory.step(x[t, b : b + 1], (h, c))
+            y, (h, c) = memory.step(memory.project(x[t, b : b + 1]), (h, c))
             column.append(y)
         rows.append(torch.cat(column))
     return torch.stack(rows, 1)

@@ -141,7 +141,7 @@ def slow_values(agent: Agent, frames: list[list[float]], critic: str) -> list[fl
     state = agent.memory.start(1)
     out = []
     for frame in frames:
-        h, state = agent.remember(agent.encode(torch.tensor([frame])), state)
+        h, state = agent.remember(agent.perceive(torch.tensor([frame])), state)
         out.append(agent.critics[critic](h).item())
     return out
 

@@ -61,7 +61,7 @@ class TrainedAgent:
             raise EipoError(f"observation of shape {obs.shape[1:]}, but the agent was trained on {shape}")
         if state is None:
             state = self.net.memory.start(len(obs))
-        h, state = self.net.remember(self.net.encode(torch.from_numpy(np.ascontiguousarray(obs))).float(), state)
+        h, state = self.net.remember(self.net.perceive(torch.from_numpy(np.ascontiguousarray(obs))), state)
         logits = self.net.logits(h, policy)
         if not deterministic:
             logits = logits - torch.empty_like(logits).exponential_(generator=self._generator).log()

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import prod, sqrt
+from typing import TypeVar
 
 import gymnasium as gym
 import numpy as np
@@ -22,7 +23,10 @@ from .errors import EipoError
 State = tuple[Tensor, ...]  # of a memory: each (N, H); empty where there is none
 
 
-def layer(module: nn.Module, gain: float = sqrt(2.0)) -> nn.Module:
+M = TypeVar("M", bound=nn.Module)
+
+
+def layer(module: M, gain: float = sqrt(2.0)) -> M:
     """Orthogonal weights, zero biases: the custom start of PPO's networks."""
     for name, p in module.named_parameters():
         if "bias" in name:
@@ -140,8 +144,11 @@ class NoMemory(nn.Module):
     def start(self, n: int) -> State:
         return ()
 
-    def step(self, x: Tensor, state: State) -> tuple[Tensor, State]:
-        return x, state
+    def project(self, x: Tensor) -> Tensor:
+        return x
+
+    def step(self, projected: Tensor, state: State) -> tuple[Tensor, State]:
+        return projected, state
 
     def unroll(self, x: Tensor, state: State, reset: Tensor) -> Tensor:
         return x
@@ -158,9 +165,19 @@ class LSTM(nn.Module):
     def start(self, n: int) -> State:
         return torch.zeros(n, self.width), torch.zeros(n, self.width)
 
-    def step(self, x: Tensor, state: State) -> tuple[Tensor, State]:
-        """One step: x (N, F), state 2 x (N, H) -> features (N, H), state."""
-        h, c = torch.lstm_cell(x, state, *self.cell.parameters())
+    def project(self, x: Tensor) -> Tensor:
+        """The inputs' part of all four gates, (B, F) -> (B, 4 H): it needs no state, so each frame needs it once."""
+        w_ih, _, b_ih, b_hh = self.cell.all_weights[0]
+        return F.linear(x, w_ih, b_ih + b_hh)
+
+    def step(self, projected: Tensor, state: State) -> tuple[Tensor, State]:
+        """One step: projected inputs (N, 4 H), state 2 x (N, H) -> features (N, H), state."""
+        h, c = state
+        gates = (projected + F.linear(h, self.cell.all_weights[0][1])).float()  # (N, 4 H): input, forget, cell, output
+        opened = gates.sigmoid()
+        i, f, _, o = opened.chunk(4, -1)
+        c = f * c + i * gates[:, 2 * self.width : 3 * self.width].tanh()
+        h = o * c.tanh()
         return h, (h, c)
 
     def unroll(self, x: Tensor, state: State, reset: Tensor) -> Tensor:
@@ -222,11 +239,15 @@ class Agent(nn.Module):
         with self.backbone_precision():
             return self.encoder(frames)
 
-    def remember(self, x: Tensor, state: State) -> tuple[Tensor, State]:
-        """One step of the memory: (N, F) -> (N, H) and the next state."""
+    def perceive(self, frames: Tensor) -> Tensor:
+        """Frames as the memory takes them one step at a time: (U, *observation) -> (U, P)."""
         with self.backbone_precision():
-            h, state = self.memory.step(x, state)
-        return h.float(), tuple(s.float() for s in state)
+            return self.memory.project(self.encoder(frames)).float()
+
+    def remember(self, perceived: Tensor, state: State) -> tuple[Tensor, State]:
+        """One step of the memory: (N, P) -> (N, H) and the next state, fp32."""
+        with self.backbone_precision():
+            return self.memory.step(perceived, state)
 
     def unroll(self, x: Tensor, state: State, reset: Tensor) -> Tensor:
         """T steps of the memory: (T, B, F) -> (T, B, H)."""
@@ -235,7 +256,8 @@ class Agent(nn.Module):
 
     def logits(self, h: Tensor, policy: str) -> Tensor:
         """(..., H) -> (..., A) of one policy."""
-        logits: Tensor = self.policies[policy](h)
+        with torch.autocast("cpu", enabled=False):
+            logits: Tensor = self.policies[policy](h)
         return logits
 
     def heads(self, h: Tensor, policies: Sequence[str], critics: Sequence[str]) -> Outputs:

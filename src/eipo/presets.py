@@ -48,7 +48,7 @@ PRESETS = {
     "maze-grid": Preset(
         "the maze from its 5 x 5 cell codes: dense 128 + LSTM 128, 64 x 500, learning rate and clip above the paper's",
         Net(dense=128, width=128),
-        # With the paper's 1e-4 and 0.1 EIPO saw the reward early and lost it again, within 6 M steps (docs/performance.md).
+        # With the paper's 1e-4 and 0.1 EIPO saw the reward early and lost it again, within 6 M steps.
         PPO(epochs=3, minibatches=4, lr=3e-4, clip=0.2),
         Envs(num=64, steps=500, options={"observation": "grid"}, repeats=True),
         Bonus(share=0.5, features=128),

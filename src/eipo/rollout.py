@@ -1,6 +1,6 @@
 """Act: the only place that steps environments.
 
-Shapes: T steps, N environments, U frames kept, F encoder features, H memory width, A actions.
+Shapes: T steps, N environments, U frames kept, P what the memory takes of a frame, H memory width, A actions.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Carry:
 
 
 class Frames:
-    """The frames of a rollout and their features, in the order in which they came.
+    """The frames of a rollout, in the order in which they came, and what the memory takes of them.
 
     With `repeats` a frame that came before (byte for byte) is kept and encoded once: exact, since the policy does not
     change within a rollout.
@@ -78,14 +78,14 @@ class Frames:
         self.known: dict[bytes, int] | None = {} if repeats else None
         self.chunks: list[np.ndarray] = []
         self.count = 0
-        self.features = torch.empty(0, agent.encoder.width)
+        self.features = torch.empty(0)  # (room, P), grows
 
     def add(self, obs: np.ndarray) -> tuple[np.ndarray, Tensor]:
-        """Observations (B, *shape) -> their indices (B,) and features (B, F)."""
+        """Observations (B, *shape) -> their indices (B,) and what the memory takes of them (B, P)."""
         if self.known is None:
             index = np.arange(self.count, self.count + len(obs))
             self._keep(obs.copy())
-            return index, self.agent.encode(torch.from_numpy(self.chunks[-1]))
+            return index, self.agent.perceive(torch.from_numpy(self.chunks[-1]))
         known = self.known
         fresh: list[int] = []
         rows: list[int] = []
@@ -99,11 +99,12 @@ class Frames:
         index = np.array(rows)
         if fresh:
             self._keep(obs[fresh])
+            new = self.agent.perceive(torch.from_numpy(self.chunks[-1]))
             if len(self.features) < self.count:
-                self.features = torch.cat([self.features, torch.empty(self.count, self.agent.encoder.width)])
-            self.features[self.count - len(fresh) : self.count] = self.agent.encode(
-                torch.from_numpy(self.chunks[-1])
-            ).float()
+                self.features = torch.cat(
+                    [self.features.reshape(-1, new.shape[1]), new.new_empty(self.count, new.shape[1])]
+                )
+            self.features[self.count - len(fresh) : self.count] = new
         return index, self.features[torch.from_numpy(index)]
 
     def _keep(self, obs: np.ndarray) -> None:
@@ -133,35 +134,36 @@ def collect(
     episodes: list[Episode] = []
     carry.policy = [policy if p in ("", policy) else MIXED for p in carry.policy]
 
-    index[0], x = frames.add(envs.obs)
-    for t in range(T):
-        resets[t] = reset.numpy()
-        h, state = agent.remember(x, cleared(state, reset))
-        action = (agent.logits(h, policy) + noise[t]).argmax(-1)  # (N,)
-        step = envs.step(action.numpy())
-        features.append(h)
-        actions.append(action)
-        reward[t], terminated[t], done[t] = step.reward, step.terminated, step.done
-        carry.score += step.reward
-        carry.length += 1
-        if step.cell is not None:
-            cells.append(step.cell)
-        after, x = frames.add(step.obs)
-        next_index[t] = after
-        if t + 1 < T:
-            index[t + 1] = after
-        reset = torch.from_numpy(step.done)
-        if step.done.any():
-            ended = np.flatnonzero(step.done)
-            next_index[t, ended], x_last = frames.add(step.last_obs)
-            h_last, _ = agent.remember(x_last, tuple(s[ended] for s in state))
-            ends.append((t, ended, h_last))
-            episodes += [Episode(carry.policy[i], float(carry.score[i]), int(carry.length[i])) for i in ended]
-            carry.score[ended], carry.length[ended] = 0.0, 0
-            for i in ended:
-                carry.policy[i] = policy
+    with agent.backbone_precision():  # one context for the whole loop, in which weights are cast once
+        index[0], x = frames.add(envs.obs)
+        for t in range(T):
+            resets[t] = reset.numpy()
+            h, state = agent.remember(x, cleared(state, reset))
+            action = (agent.logits(h, policy) + noise[t]).argmax(-1)  # (N,)
+            step = envs.step(action.numpy())
+            features.append(h)
+            actions.append(action)
+            reward[t], terminated[t], done[t] = step.reward, step.terminated, step.done
+            carry.score += step.reward
+            carry.length += 1
+            if step.cell is not None:
+                cells.append(step.cell)
+            after, x = frames.add(step.obs)
+            next_index[t] = after
+            if t + 1 < T:
+                index[t + 1] = after
+            reset = torch.from_numpy(step.done)
+            if step.done.any():
+                ended = np.flatnonzero(step.done)
+                next_index[t, ended], x_last = frames.add(step.last_obs)
+                h_last, _ = agent.remember(x_last, tuple(s[ended] for s in state))
+                ends.append((t, ended, h_last))
+                episodes += [Episode(carry.policy[i], float(carry.score[i]), int(carry.length[i])) for i in ended]
+                carry.score[ended], carry.length[ended] = 0.0, 0
+                for i in ended:
+                    carry.policy[i] = policy
 
-    h_beyond, _ = agent.remember(x, cleared(state, reset))  # features of s_T, where episodes go on
+        h_beyond, _ = agent.remember(x, cleared(state, reset))  # features of s_T, where episodes go on
     carry.state, carry.reset = state, reset
     carry.policy = ["" if starts else p for p, starts in zip(carry.policy, step.done, strict=True)]
     critics = list(agent.critics)

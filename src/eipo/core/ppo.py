@@ -16,7 +16,7 @@ def normalize(x: Tensor) -> Tensor:
     return centred / std if std > 1e-6 * x.abs().max() else torch.zeros_like(x)
 
 
-def clipped_surrogate(log_ratio: Tensor, advantage: Tensor, clip: float | Tensor) -> Tensor:
+def clipped_surrogate(log_ratio: Tensor, advantage: Tensor, clip: float) -> Tensor:
     """E[min(ratio A, clip(ratio, 1 - clip, 1 + clip) A)], ratio = new policy / policy that acted."""
     ratio = log_ratio.exp()
     return torch.minimum(ratio * advantage, ratio.clamp(1.0 - clip, 1.0 + clip) * advantage).mean()
