@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import io
+import itertools
 import json
 import os
 import re
@@ -272,10 +273,13 @@ def parse(argv: list[str]) -> Any:
 
 
 def unboxed(box: str) -> str:
-    """The sentence in a box that tyro draws: what stands above its first rule, without the options' help texts."""
-    above = re.split(r"\n│ ─+ │", box)[0].splitlines()
-    rows = [line.strip("│ ") for line in above if line.startswith("│") and not line.startswith("│" + 9 * " ")]
-    return " ".join(" ".join(rows).split()).rstrip(".") or "these options do not fit together"
+    """The sentence in a box that tyro draws: what stands above its rule, without the options' help texts."""
+    body = [line[2:].rstrip(" │") for line in box.splitlines()[1:]]
+    rule = re.compile("[─-]+╯?")
+    if body and rule.fullmatch(body[0]):  # where the terminal has no UTF-8, one stands under the title as well
+        body = body[1:]
+    above = itertools.takewhile(lambda line: not rule.fullmatch(line), body)
+    return " ".join(" ".join(line for line in above if not line.startswith(8 * " ")).split()).rstrip(".")
 
 
 @contextlib.contextmanager

@@ -9,9 +9,12 @@ import json
 import math
 import platform
 import shutil
+import signal
 import subprocess
 import sys
+import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +32,24 @@ from .rollout import Rollout
 
 CONFIG, METRICS, VISITS, EVENTS = "config.json", "metrics.jsonl", "visits.safetensors", "tensorboard"
 SLICES = 10  # of the run's time, in which visits are counted apart
+
+
+@contextlib.contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Ctrl-C and SIGTERM wait until the block is over. In the middle of it they would leave half a line in a file, or
+    the lock of TensorBoard's writer taken, on which its close() waits forever."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[int] = []
+    before = {s: signal.signal(s, lambda number, frame: came.append(number)) for s in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for s, handler in before.items():
+            signal.signal(s, handler)
+        if came:
+            signal.raise_signal(came[0])
 
 
 class Tracker:
@@ -49,6 +70,13 @@ class Tracker:
         self._made: list[Path] = []  # directories that this run made
 
     def __enter__(self) -> Tracker:
+        self._open()
+        if self.show is not None:
+            self.show.start()
+        return self
+
+    @uninterrupted()
+    def _open(self) -> None:
         if self.out is not None:
             self._made = [p for p in (self.out, *self.out.parents) if not p.exists()]
             self.out.mkdir(parents=True, exist_ok=True)
@@ -57,10 +85,8 @@ class Tracker:
             from torch.utils.tensorboard import SummaryWriter  # slow to import, and only needed here
 
             self._events = SummaryWriter(str(self.out / EVENTS))
-        if self.show is not None:
-            self.show.start()
-        return self
 
+    @uninterrupted()
     def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
         if self.show is not None:
             self.show.stop()
@@ -81,6 +107,7 @@ class Tracker:
                 with contextlib.suppress(OSError):  # something else has come to lie in it
                     directory.rmdir()
 
+    @uninterrupted()
     def log(self, rollout: Rollout, metrics: dict[str, Any]) -> None:
         """One iteration."""
         metrics = {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in metrics.items()}
@@ -98,6 +125,7 @@ class Tracker:
         if self.show is not None:
             self.show.update(metrics)
 
+    @uninterrupted()
     def finish(self, agent: TrainedAgent) -> None:
         """The run is complete: write the agent, and where it has been."""
         if self.out is None:
