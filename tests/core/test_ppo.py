@@ -25,12 +25,9 @@ from eipo.core import ppo
         (1.0, 3.0, 3.0, 3.0),
     ],
 )
-@pytest.mark.parametrize("clip", [0.2, torch.tensor(0.2)])
-def test_clipped_surrogate_and_its_gradient(
-    ratio: float, advantage: float, surrogate: float, gradient: float, clip: float
-) -> None:
+def test_clipped_surrogate_and_its_gradient(ratio: float, advantage: float, surrogate: float, gradient: float) -> None:
     log_ratio = torch.tensor([math.log(ratio)], requires_grad=True)
-    loss = ppo.clipped_surrogate(log_ratio, torch.tensor([advantage]), clip)
+    loss = ppo.clipped_surrogate(log_ratio, torch.tensor([advantage]), 0.2)
     loss.backward()
     assert loss.item() == pytest.approx(surrogate, rel=1e-5)
     assert log_ratio.grad.item() == pytest.approx(gradient, rel=1e-5)
