@@ -173,7 +173,8 @@ class LSTM(nn.Module):
     def step(self, projected: Tensor, state: State) -> tuple[Tensor, State]:
         """One step: projected inputs (N, 4 H), state 2 x (N, H) -> features (N, H), state."""
         h, c = state
-        gates = (projected + F.linear(h, self.cell.all_weights[0][1])).float()  # (N, 4 H): input, forget, cell, output
+        w_hh = self.cell.all_weights[0][1]
+        gates = torch.addmm(projected, h, w_hh.t()).float()  # (N, 4 H): input, forget, cell, output
         opened = gates.sigmoid()
         i, f, _, o = opened.chunk(4, -1)
         c = f * c + i * gates[:, 2 * self.width : 3 * self.width].tanh()

@@ -86,17 +86,18 @@ class Frames:
             index = np.arange(self.count, self.count + len(obs))
             self._keep(obs.copy())
             return index, self.agent.perceive(torch.from_numpy(self.chunks[-1]))
-        known = self.known
+        raw = obs.tobytes()
+        size = len(raw) // len(obs)
+        keys = [raw[i : i + size] for i in range(0, len(raw), size)]
+        rows = list(map(self.known.get, keys))
         fresh: list[int] = []
-        rows: list[int] = []
-        for i, row in enumerate(obs):
-            key = row.tobytes()
-            at = known.get(key)
-            if at is None:
-                at = known[key] = self.count + len(fresh)
-                fresh.append(i)
-            rows.append(at)
-        index = np.array(rows)
+        if None in rows:
+            for i, key in enumerate(keys):
+                if key not in self.known:
+                    self.known[key] = self.count + len(fresh)
+                    fresh.append(i)
+            rows = list(map(self.known.get, keys))
+        index = np.array(rows, np.int64)
         if fresh:
             self._keep(obs[fresh])
             new = self.agent.perceive(torch.from_numpy(self.chunks[-1]))
