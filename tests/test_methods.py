@@ -29,7 +29,9 @@ def streams(r_E: float = 0.0, r_I: float = 0.0, **A: float) -> Streams:
     """Streams that are the same at every step."""
     values = {"E__E": 0.0, "E__EI": 0.0, "I__EI": 0.0} | A
     full = {c: torch.full((T, N), a) for c, a in values.items()}
-    return Streams(torch.full((T, N), r_E), torch.full((T, N), r_I), torch.zeros(T, N), full, full)
+    return Streams(
+        torch.full((T, N), r_E), torch.full((T, N), r_E), torch.full((T, N), r_I), torch.zeros(T, N), full, full
+    )
 
 
 def no_gap(A_E__E: Tensor) -> float:
@@ -42,7 +44,7 @@ def eipo(**changes: Any) -> EIPO:
 
 def drive(method: EIPO, Js: Sequence[float], gap: Callable[[Tensor], float] = lambda A: 0.0) -> list[dict[str, Any]]:
     """One iteration for each J. With r_E and A at 0, U_max = r_I and U_min = -r_I, so J = r_I in both stages."""
-    return [method.step(streams(r_I=J), None, gap) for J in Js]
+    return [method.step(streams(r_I=J), gap) for J in Js]
 
 
 def stages(metrics: list[dict[str, Any]]) -> list[str]:
@@ -79,7 +81,7 @@ def test_eipo_in_the_min_stage() -> None:
     assert {p: a[0, 0].item() for p, a in targets.advantage.items()} == {"E": 10.0, "EI": 19.0}
     assert (method.behaviour(), method.trained_critics()) == ("EI", ("E__EI", "I__EI"))
     # J has the sign of the objective, which this stage lowers: minus U_min
-    assert method.step(streams(4.0, 3.0, E__EI=5.0, I__EI=7.0), None, no_gap)["J"] == -10.0
+    assert method.step(streams(4.0, 3.0, E__EI=5.0, I__EI=7.0), no_gap)["J"] == -10.0
 
 
 def test_eipo_in_the_max_stage() -> None:
@@ -89,7 +91,7 @@ def test_eipo_in_the_max_stage() -> None:
     # U_max = 4 + 2 * 3 + 0.25 * 8 = 12;  pi_E: 8
     assert {p: a[0, 0].item() for p, a in targets.advantage.items()} == {"E": 8.0, "EI": 12.0}
     assert (method.behaviour(), method.trained_critics()) == ("E", ("E__E",))
-    assert method.step(streams(4.0, 3.0, E__E=8.0), None, lambda A: 0.0)["J"] == 12.0
+    assert method.step(streams(4.0, 3.0, E__E=8.0), lambda A: 0.0)["J"] == 12.0
 
 
 def test_decay_falls_from_lam_to_lam_min() -> None:
@@ -107,7 +109,7 @@ def test_decay_runs_with_the_iterations() -> None:
     climbed = []
     for _ in range(4):
         climbed.append(dy.targets(streams(I__EI=1.0)).advantage["EI"][0, 0].item())
-        assert dy.step(streams(), None, no_gap)["lam"] == climbed[-1]
+        assert dy.step(streams(), no_gap)["lam"] == climbed[-1]
     assert climbed == [1.0, 0.75, 0.5, 0.25]
 
 
@@ -179,9 +181,9 @@ def test_fixed_rule_never_moves_alpha() -> None:
 def test_observed_rule_reads_what_each_policy_earned_when_it_acted(by_EI: float, by_E: float, alpha: float) -> None:
     """L = by_EI - by_E, clipped to 0.05; alpha = 0.5 - 0.1 * L."""
     method = eipo(beta=0.1, alpha_rule="observed", switch="alternate")
-    method.step(streams(r_E=by_EI), None, no_gap)
+    method.step(streams(r_E=by_EI), no_gap)
     assert method.alpha == 0.5
-    method.step(streams(r_E=by_E), None, no_gap)
+    method.step(streams(r_E=by_E), no_gap)
     assert method.alpha == pytest.approx(alpha)
 
 

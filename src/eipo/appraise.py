@@ -22,6 +22,7 @@ class Streams:
     `E__EI` is the critic of task reward (E) under the mixed policy (EI).
     """
 
+    reward: Tensor  # (T, N) task reward as the environment gave it
     r_E: Tensor  # (T, N) task reward, divided by its running scale where the method says so
     r_I: Tensor  # (T, N) bonus, divided by its running scale, without lam
     bonus: Tensor  # (T, N) bonus as the bonus gave it
@@ -48,4 +49,4 @@ def appraise(
         for c in critics
     }
     returns = {c: a + rollout.value[c] for c, a in A.items()}
-    return Streams(r["E"], r["I"], raw_bonus, MappingProxyType(A), MappingProxyType(returns))
+    return Streams(rollout.reward, r["E"], r["I"], raw_bonus, MappingProxyType(A), MappingProxyType(returns))

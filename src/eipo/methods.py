@@ -15,7 +15,6 @@ from torch import Tensor
 from .appraise import Streams
 from .config import Method as MethodConfig
 from .core import objective
-from .rollout import Rollout
 
 Gap = Callable[[Tensor], float]  # raw A_E__E of a rollout -> L, by the agent as it is now
 
@@ -62,7 +61,7 @@ class SinglePolicy:
             return Targets({"E": streams.A["E__E"]})
         return Targets({"EI": streams.A["E__EI"] + self.lam(self.iteration) * streams.A["I__EI"]})
 
-    def step(self, streams: Streams, rollout: Rollout, gap: Gap) -> dict[str, Any]:
+    def step(self, streams: Streams, gap: Gap) -> dict[str, Any]:
         lam = self.lam(self.iteration)
         self.iteration += 1
         return {"lam": lam if self.policy == "EI" else None}
@@ -92,7 +91,7 @@ class Decoupled:
         mixed = streams.A["E__EI"] + self.lam(self.iteration) * streams.A["I__EI"]
         return Targets({"E": streams.A["E__E"], "EI": mixed}, self.kl_weight)
 
-    def step(self, streams: Streams, rollout: Rollout, gap: Gap) -> dict[str, Any]:
+    def step(self, streams: Streams, gap: Gap) -> dict[str, Any]:
         lam = self.lam(self.iteration)
         self.iteration += 1
         return {"lam": lam}
@@ -119,7 +118,7 @@ class EIPO:
         self.max_stage = False
         self.J_before: float | None = 0.0 if cfg.switch == "paper" else None  # the paper starts from J[0] = 0
         self.switches = 0
-        self.earned: dict[str, float] = {}  # task reward a step that each policy earned when it acted last
+        self.earned: dict[str, float] = {}  # raw task reward a step of each policy when it acted last
 
     def behaviour(self) -> str:
         return "E" if self.max_stage else "EI"
@@ -141,11 +140,11 @@ class EIPO:
             return Targets({"E": streams.A["E__E"], "EI": U})
         return Targets({"E": U, "EI": streams.A["E__EI"] + self.lam(self.iteration) * streams.A["I__EI"]})
 
-    def step(self, streams: Streams, rollout: Rollout, gap: Gap) -> dict[str, Any]:
+    def step(self, streams: Streams, gap: Gap) -> dict[str, Any]:
         """After the update: J and the switch from raw U, alpha from raw A_E__E."""
         U, was_max = self.objective(streams), self.max_stage
         J = objective.objective_in_max(U) if was_max else objective.objective_in_min(U)
-        self.earned[self.behaviour()] = float(streams.r_E.mean())
+        self.earned[self.behaviour()] = float(streams.reward.mean())  # raw: the scale moves between stages
         done = self._stage_is_done(J)
         L = self._step_alpha(streams, gap, done) if was_max else None
         metrics = {

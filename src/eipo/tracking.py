@@ -81,7 +81,7 @@ class Tracker:
             self._made = [p for p in (self.out, *self.out.parents) if not p.exists()]
             self.out.mkdir(parents=True, exist_ok=True)
             (self.out / CONFIG).write_text(json.dumps(provenance(self.config), indent=1) + "\n")
-            self._file = open(self.out / METRICS, "w")
+            self._file = (self.out / METRICS).open("w")  # closed on exit
             from torch.utils.tensorboard import SummaryWriter  # slow to import, and only needed here
 
             self._events = SummaryWriter(str(self.out / EVENTS))

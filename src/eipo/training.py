@@ -65,7 +65,7 @@ class Training:
         targets = method.targets(streams)
         left = 1.0 - self.iteration / cfg.iterations if cfg.ppo.anneal else 1.0
         losses = self.learner.update(rollout, targets, streams.returns, self.generator, left)
-        metrics = method.step(streams, rollout, lambda A_E__E: self._gap(rollout, A_E__E, cfg.ppo.clip * left))
+        metrics = method.step(streams, lambda A_E__E: self._gap(rollout, A_E__E, cfg.ppo.clip * left))
         self.iteration += 1
         ended = time.perf_counter()
         return rollout, {
