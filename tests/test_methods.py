@@ -231,7 +231,7 @@ def test_defect_6a_the_switch_reads_raw_u_after_a_normalizing_update(
     make_learner(agent, lr=1e-3).update(rollout, targets, s.returns, torch.Generator().manual_seed(0))
     unchanged = all(torch.equal(x, y) for x, y in zip(before, tensors(s, targets), strict=True))
     assert unchanged is not defective
-    found = method.step(s, rollout, lambda A: 0.0)["J"]
+    found = method.step(s, lambda A: 0.0)["J"]
     if not defective:
         assert found == pytest.approx(J, rel=1e-5)
     elif max_stage:  # A_E__E itself is climbed in this stage: its mean would be gone from J
