@@ -132,7 +132,7 @@ LONG = ["train", "CartPole-v1", "--steps", "1e8", "--method", "eo", "--out", "ru
 def wait_for(path: Path) -> None:
     began = time.monotonic()
     while not (path.exists() and path.stat().st_size):
-        assert time.monotonic() - began < 60
+        assert time.monotonic() - began < 300
         time.sleep(0.05)
 
 
@@ -141,7 +141,7 @@ def test_a_run_that_is_stopped_says_what_is_kept(sign: signal.Signals, code: int
     process = start(LONG)
     wait_for(Path("run/metrics.jsonl"))
     process.send_signal(sign)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=300)
     assert process.returncode == code
     assert out == ""
     assert "Traceback" not in err
@@ -157,7 +157,7 @@ def test_a_reader_that_goes_away_is_no_error() -> None:
     process = subprocess.Popen([*EIPO, "list", "settings"], stdout=write, stderr=subprocess.PIPE, text=True)
     os.close(read)
     os.close(write)
-    assert process.communicate(timeout=60)[1] == ""
+    assert process.communicate(timeout=300)[1] == ""
     assert process.returncode == 141
 
 
@@ -165,7 +165,7 @@ def test_a_run_goes_on_when_nobody_reads_its_progress() -> None:
     process = start(["train", "CartPole-v1", "--steps", "640", "--method", "eo", "--out", "run", *SMALL])
     assert process.stderr is not None
     process.stderr.close()
-    assert process.wait(60) == 0
+    assert process.wait(300) == 0
     assert Path("run/agent.json").is_file()
 
 
@@ -182,7 +182,7 @@ def test_a_terminal_sees_one_live_line() -> None:
     except OSError:  # how Linux says that the other side is closed
         pass
     os.close(main)
-    assert process.wait(60) == 0
+    assert process.wait(300) == 0
     text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", shown.decode())
     lines = [line for line in re.split(r"[\r\n]+", text) if line]
     assert lines[0].startswith("eipo on CartPole-v1")

@@ -9,8 +9,6 @@ import sys
 import time
 from pathlib import Path
 
-import pytest
-
 TINY = ["envs.num=8", "envs.steps=50", "ppo.epochs=1", "net.dense=8", "net.width=8", "bonus.features=8"]
 
 
@@ -33,7 +31,7 @@ def test_three_runs_and_a_picture(tmp_path: Path) -> None:
     (tmp_path / "demo").mkdir()
     (tmp_path / "demo" / "mine").write_text("kept")
     process = start(tmp_path, "--steps", "2000", "--seed", "7", "--set", *TINY)
-    out, err = process.communicate(timeout=120)
+    out, err = process.communicate(timeout=300)
     assert process.returncode == 0, err
     assert "Traceback" not in err
     assert err.startswith("EIPO, EN and EO on eipo/Maze-v0, 2.00k steps each, side by side; kept in demo-2\n")
@@ -49,7 +47,7 @@ def test_three_runs_and_a_picture(tmp_path: Path) -> None:
 
 def test_one_run_that_fails_ends_the_demo_with_its_reason(tmp_path: Path) -> None:
     process = start(tmp_path, "--steps", "1e8", "--set", *TINY, "envs.options.observation=smell")
-    _, err = process.communicate(timeout=120)
+    _, err = process.communicate(timeout=300)
     assert process.returncode == 2
     assert "Traceback" not in err
     last = err.splitlines()[-1]
@@ -59,18 +57,15 @@ def test_one_run_that_fails_ends_the_demo_with_its_reason(tmp_path: Path) -> Non
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize(("sign", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_demo_that_is_stopped_stops_its_runs(tmp_path: Path, sign: signal.Signals, code: int) -> None:
+def test_a_demo_that_is_stopped_stops_its_runs(tmp_path: Path) -> None:
     process = start(tmp_path, "--steps", "1e8", "--set", *TINY)
     began = time.monotonic()
-    while not list(tmp_path.glob("demo/*/metrics.jsonl")) and time.monotonic() - began < 60:
+    while not list(tmp_path.glob("demo/*/metrics.jsonl")):
+        assert time.monotonic() - began < 300
         time.sleep(0.05)
-    if sign == signal.SIGINT:
-        os.killpg(process.pid, sign)  # as a terminal does
-    else:
-        process.send_signal(sign)
-    _, err = process.communicate(timeout=60)
-    assert process.returncode == code
+    process.send_signal(signal.SIGTERM)  # to the demo alone; Ctrl-C reaches the runs by itself
+    _, err = process.communicate(timeout=300)
+    assert process.returncode == 143
     assert "Traceback" not in err
     assert err.splitlines()[-1] == "eipo: stopped; demo keeps what the runs have written"
     assert nobody_is_left(process.pid)

@@ -35,7 +35,8 @@ class Child:
     def __init__(self, config: Config, out: Path, settings: Sequence[str]) -> None:
         self.name, self.out = config.method_name, out
         self.progress = Progress(config.iterations, config.iterations * config.steps_per_iteration)
-        self._said: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  its stderr; a file never fills up, a pipe does
+        self.said = self.progress.last  # what the plain line before was about
+        self._stderr: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  a file never fills up, a pipe does
         self._metrics: IO[str] | None = None
         self._rest = ""
         command = [
@@ -45,7 +46,7 @@ class Child:
         ]  # fmt: skip
         # TERM: what it says is kept for an error message, where colours have no place.
         self.process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=self._said,
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=self._stderr,
             env={**os.environ, "TERM": "dumb", "OMP_NUM_THREADS": "1"},
         )  # fmt: skip
 
@@ -65,8 +66,8 @@ class Child:
         """Why it ended, if it ended badly."""
         if self.process.poll() in (None, 0):
             return None
-        self._said.seek(0)
-        lines = self._said.read().decode(errors="replace").split("\n")
+        self._stderr.seek(0)
+        lines = self._stderr.read().decode(errors="replace").split("\n")
         last = next((line for line in reversed(lines) if line.strip()), f"ended with code {self.process.returncode}")
         return last.removeprefix("eipo: ").removeprefix("error: ")
 
@@ -81,7 +82,7 @@ class Child:
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
-        self._said.close()
+        self._stderr.close()
         if self._metrics is not None:
             self._metrics.close()
 
@@ -152,6 +153,8 @@ def follow(children: Sequence[Child], screen: Screen) -> None:
                 raise EipoError(f"the run {child.out} failed: {reason}")
         if screen.is_time(now=not running):
             for child in children:
-                screen.line(f"{child.name.upper():<5}{child.progress.forms()[0]}")
+                if child.progress.last is not child.said:
+                    screen.line(f"{child.name.upper():<5}{child.progress.forms()[0]}")
+                    child.said = child.progress.last
         if running:
             time.sleep(POLL)
