@@ -17,7 +17,7 @@ from eipo.config import settings
 from eipo.presets import PRESETS, make_config
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), ROOT / "results" / "README.md"])
+PAGES = sorted(p for glob in ("*.md", "docs/**/*.md", "results/*.md") for p in ROOT.glob(glob))
 TINY = {
     "envs.num": 4, "envs.steps": 25, "ppo.epochs": 1, "ppo.minibatches": 2, "net.dense": 8, "net.width": 8,
     "bonus.features": 8, "compute.threads": 1, "compute.shards": 1,
