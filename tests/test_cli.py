@@ -70,9 +70,9 @@ def test_help_names_every_option_and_every_setting(capsys: pytest.CaptureFixture
 def test_list_shows_all_there_is(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["list"]) == 0
     out = capsys.readouterr().out
-    for name in (*eipo.METHODS, *eipo.PRESETS, *eipo.config.BONUSES, *cli.OWN_ENVS):  # type: ignore[attr-defined]
+    for name in (*eipo.METHODS, *eipo.PRESETS, *eipo.config.BONUSES, *cli.listing.OWN_ENVS):  # type: ignore[attr-defined]
         assert f"\n  {name}" in out
-    assert set(cli.OWN_ENVS) == {name for name in gym.registry if name.startswith("eipo/")}
+    assert set(cli.listing.OWN_ENVS) == {name for name in gym.registry if name.startswith("eipo/")}
     assert cli.main(["list", "settings"]) == 0
     assert "  ppo.lr " in capsys.readouterr().out
 
@@ -101,19 +101,19 @@ def test_an_environment_of_your_own_beside_which_the_command_runs(capsys: pytest
     [("4000000", 4_000_000), ("4_000_000", 4_000_000), ("4e6", 4_000_000), ("1.5e3", 1500), ("0", 0), ("2E+2", 200)],
 )
 def test_whole_numbers(text: str, number: int) -> None:
-    assert cli.whole(text) == number
+    assert cli.words.whole(text) == number
 
 
 @settings(deadline=None)  # the machine may be busy
 @given(st.integers(0, 10**17), st.integers(0, 12))
 def test_whole_numbers_are_exact(digits: int, exponent: int) -> None:
-    assert cli.whole(f"{digits}e{exponent}") == digits * 10**exponent
+    assert cli.words.whole(f"{digits}e{exponent}") == digits * 10**exponent
 
 
 @pytest.mark.parametrize("text", ["", "x", "1.5", "1e-3", "1.55e1", "inf", "nan", "0x10", "1e", "e6", "1e999"])
 def test_what_is_no_whole_number(text: str) -> None:
     with pytest.raises(EipoError, match="not a whole number"):
-        cli.whole(text)
+        cli.words.whole(text)
 
 
 def test_a_warning_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:

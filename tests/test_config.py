@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import settings as how
 from hypothesis import strategies as st
 
-from eipo.cli import settings_text
+from eipo.cli.listing import settings_text
 from eipo.config import Config, check, settings, with_settings
 from eipo.errors import EipoError, unknown
 from eipo.presets import METHODS, PRESETS, make_config

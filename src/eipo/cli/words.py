@@ -1,0 +1,97 @@
+"""What the commands share: numbers as people write them, directories that can take a run, how a run is stopped."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated
+
+from tyro.constructors import PrimitiveConstructorSpec
+
+from ..errors import EipoError
+
+
+def whole(text: str) -> int:
+    """An exact whole number: 4000000, 4_000_000 or 4e6."""
+    plain = text.replace("_", "")
+    try:
+        return int(plain)
+    except ValueError:
+        pass
+    # Not through float, which would round what does not fit into its 53 bits.
+    parts = re.fullmatch(r"\+?(\d+)(?:\.(\d*))?[eE]\+?(\d{1,2})", plain)
+    if parts:
+        digits, fraction, exponent = parts[1], (parts[2] or "").rstrip("0"), int(parts[3])
+        if len(fraction) <= exponent:
+            return int(digits + fraction) * 10 ** (exponent - len(fraction))
+    raise EipoError(f"{text!r} is not a whole number; write it as 4000000, 4_000_000 or 4e6")
+
+
+Whole = Annotated[
+    int,
+    PrimitiveConstructorSpec(
+        nargs=1,
+        metavar="N",
+        instance_from_str=lambda given: whole(given[0]),
+        is_instance=lambda value: isinstance(value, int),
+        str_from_instance=lambda value: [str(value)],
+    ),
+]
+
+
+class Stopped(BaseException):
+    """The run was stopped from outside; says what is kept."""
+
+    def __init__(self, stop: KeyboardInterrupt, message: str) -> None:
+        super().__init__(message)
+        self.code = exit_code(stop)
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM, taken as Ctrl-C is."""
+
+
+def exit_code(stop: KeyboardInterrupt) -> int:
+    """128 + signal, as shells have it."""
+    return 128 + (signal.SIGTERM if isinstance(stop, Terminated) else signal.SIGINT)
+
+
+@contextlib.contextmanager
+def writing(out: Path) -> Iterator[None]:
+    """What the system says of files becomes one line."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as e:
+        raise EipoError(f"{e.filename or out}: {e.strerror or e}") from e
+
+
+def free(wish: Path) -> Path:
+    """`wish`, or wish-2, wish-3, ... where there is something already."""
+    found, n = wish, 1
+    while found.exists() or found.is_symlink():
+        n += 1
+        found = wish.with_name(f"{wish.name}-{n}")
+    return found
+
+
+def refuse_unusable(out: Path) -> None:
+    """Refuse a directory that cannot take a run, before anything is made."""
+    try:
+        if out.is_symlink() or out.exists():
+            if not out.is_dir():
+                raise EipoError(f"{out} is a file: choose a directory")
+            if any(out.iterdir()):
+                raise EipoError(f"{out} is not empty: choose another directory, or remove it first")
+        above = next(p for p in (out, *out.absolute().parents) if p.exists())
+    except OSError as e:
+        raise EipoError(f"{out}: {e.strerror}") from e
+    if not above.is_dir():
+        raise EipoError(f"{out}: {above} is a file, not a directory")
+    if not os.access(above, os.W_OK | os.X_OK):
+        raise EipoError(f"{out}: no permission to write in {above}")
