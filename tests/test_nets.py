@@ -9,7 +9,8 @@ import torch
 
 from eipo.config import Net
 from eipo.errors import EipoError
-from eipo.nets import LSTM, Agent, Encoder, action_count, observation_input
+from eipo.inputs import observation_input
+from eipo.nets import LSTM, Agent, Encoder, action_count
 
 spaces = gym.spaces
 

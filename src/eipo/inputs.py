@@ -1,0 +1,71 @@
+"""What a network sees of an observation: a module that turns a batch of one space into floats."""
+
+from __future__ import annotations
+
+from math import prod
+
+import gymnasium as gym
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from .errors import EipoError
+
+
+class OneHot(nn.Module):
+    """Categories (B, *shape) to indicators (B, sum of sizes): a code is a name, not a magnitude."""
+
+    offset: Tensor
+
+    def __init__(self, sizes: np.ndarray) -> None:
+        super().__init__()
+        flat = sizes.reshape(-1)
+        self.size = int(flat.sum())
+        self.register_buffer("offset", torch.as_tensor(np.cumsum(flat) - flat, dtype=torch.int64), persistent=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        index = x.reshape(len(x), -1).to(torch.int64) + self.offset
+        return torch.zeros(len(x), self.size).scatter_(1, index, 1.0)
+
+
+class Flat(nn.Module):
+    """Numbers (B, *shape) to float vectors (B, n)."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x.reshape(len(x), -1).to(torch.float32)
+
+
+class Pixels(nn.Module):
+    """Bytes (B, C, H, W), or (B, H, W, C), to floats in 0..1 with the channels first."""
+
+    def __init__(self, channels_last: bool) -> None:
+        super().__init__()
+        self.channels_last = channels_last
+
+    def forward(self, x: Tensor) -> Tensor:
+        return (x.permute(0, 3, 1, 2) if self.channels_last else x).to(torch.float32) / 255.0
+
+
+def observation_input(space: gym.Space) -> tuple[nn.Module, tuple[int, ...]]:
+    """The module that turns a batch of observations into floats, and the shape of one of its rows."""
+    if isinstance(space, gym.spaces.Discrete | gym.spaces.MultiDiscrete | gym.spaces.MultiBinary):
+        starts = getattr(space, "start", 0)
+        if np.any(np.asarray(starts) != 0):
+            raise EipoError(f"observation space {space} does not start at 0; wrap the environment to shift it")
+        sizes = np.atleast_1d(
+            np.asarray(space.n if isinstance(space, gym.spaces.Discrete) else getattr(space, "nvec", 2))
+        )
+        if isinstance(space, gym.spaces.MultiBinary):
+            return Flat(), (prod(space.shape),)
+        one_hot = OneHot(sizes)
+        return one_hot, (one_hot.size,)
+    if isinstance(space, gym.spaces.Box):
+        if len(space.shape) == 3 and space.dtype == np.uint8:
+            channels_last = space.shape[2] <= 4 < space.shape[0]
+            c, h, w = (space.shape[2], *space.shape[:2]) if channels_last else space.shape
+            return Pixels(channels_last), (c, h, w)
+        return Flat(), (prod(space.shape),)
+    raise EipoError(
+        f"observation space {space} is not supported; supported: Box, Discrete, MultiDiscrete, MultiBinary "
+        "(gymnasium.wrappers.FlattenObservation turns most others into a Box)"
+    )
