@@ -56,9 +56,8 @@ KINDS: dict[str, dict[str, Any]] = {
     "Tuple-v0": {"observation_space": S.Tuple([S.Discrete(2), S.Discrete(2)])},
     "Dict-v0": {"observation_space": S.Dict(a=S.Discrete(2))},
     "Text-v0": {"observation_space": S.Text(3)},
-    "Box-v0": {"action_space": S.Box(-1, 1, (2,))},
-    "MultiDiscrete-v0": {"action_space": S.MultiDiscrete([2, 2])},
-    "Shifted-v0": {"action_space": S.Discrete(2, start=1)},
+    "TextAction-v0": {"action_space": S.Text(3)},
+    "IntegerBox-v0": {"action_space": S.Box(0, 9, (2,), int)},
     "ShiftedObservation-v0": {"observation_space": S.Discrete(2, start=1)},
 }
 
@@ -127,9 +126,9 @@ def refused(argv: list[str], capsys: pytest.CaptureFixture[str], lines: int = 1)
         (["eipo-tests/Dict-v0", "--steps", "1e5"], "observation space"),
         (["eipo-tests/Text-v0", "--steps", "1e5"], "observation space"),
         (["eipo-tests/ShiftedObservation-v0", "--steps", "1e5"], "observation space"),
-        (["eipo-tests/Box-v0", "--steps", "1e5"], "action space"),
-        (["eipo-tests/MultiDiscrete-v0", "--steps", "1e5"], "action space"),
-        (["eipo-tests/Shifted-v0", "--steps", "1e5"], "action space"),
+        (["eipo-tests/TextAction-v0", "--steps", "1e5"], "action space"),
+        (["eipo-tests/IntegerBox-v0", "--steps", "1e5"], "action space"),
+        (["eipo/Maze-v0", "--steps", "1e5", "--set", "compute.device=cuda"], "torch sees no CUDA device"),
         (["eipo-tests/Bad-reset-v0", "--steps", "1e5"], "environment 1 at reset"),
     ],
 )

@@ -118,7 +118,8 @@ def test_log_prob_is_that_of_the_policy_that_acted(scripted: Callable, make_agen
         envs = scripted()
         agent = make_agent(envs)
         rollout = play(envs, agent, T, policy)
-        log_p = agent.logits(agent.encode(rollout.frames[rollout.index.flatten()]), policy).log_softmax(-1)
+        h = agent.encode(rollout.frames[rollout.index.flatten()])
+        log_p = agent.policies[policy](h).log_softmax(-1)
         expected = categorical.log_prob(log_p, rollout.action.flatten()).unflatten(0, (T, 3))
         torch.testing.assert_close(rollout.log_prob, expected)
         assert rollout.acted == policy

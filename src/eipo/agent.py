@@ -62,10 +62,8 @@ class TrainedAgent:
         if state is None:
             state = self.net.memory.start(len(obs))
         h, state = self.net.remember(self.net.perceive(torch.from_numpy(np.ascontiguousarray(obs))), state)
-        logits = self.net.logits(h, policy)
-        if not deterministic:
-            logits = logits - torch.empty_like(logits).exponential_(generator=self._generator).log()
-        action = logits.argmax(-1).numpy()
+        noise = None if deterministic else self.net.actions.noise(h.shape[:-1], self._generator)
+        action = self.net.actions.to_env(self.net.sample(h, policy, noise))
         return (action[0] if single else action), state
 
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 import ctypes
 import os
 
+import numpy as np
 import torch
+from torch import Tensor
 
 from .config import Compute
+from .errors import EipoError
 
 M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_MAX = -1, -2, -4  # glibc's malloc.h
 
@@ -18,10 +21,43 @@ def prepare(config: Compute) -> int:
     With pieces (`shards`) every torch operation runs on one thread: the pieces are what runs side by side.
     """
     threads = config.threads or available_cores()
-    shards = min(config.shards, threads)
+    shards = min(config.shards, threads) if device_of(config).type == "cpu" else 1
     torch.set_num_threads(1 if shards > 1 else threads)
     keep_freed_memory()
     return shards
+
+
+def device_of(config: Compute) -> torch.device:
+    """Where the networks live; `auto` takes a CUDA device where there is one."""
+    if config.device == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    if config.device == "cuda" and not torch.cuda.is_available():
+        raise EipoError("compute.device=cuda: torch sees no CUDA device here; use compute.device=cpu")
+    return torch.device(config.device)
+
+
+def precision_of(config: Compute) -> str:
+    """fp32 or bf16; `auto` takes bf16 where the device multiplies it in hardware."""
+    if config.precision != "auto":
+        return config.precision
+    if device_of(config).type == "cuda":
+        return "bf16" if torch.cuda.is_bf16_supported(including_emulation=False) else "fp32"
+    return "bf16" if cpu_has_bf16() else "fp32"
+
+
+def cpu_has_bf16() -> bool:
+    """Whether the processor has bf16 products (AVX-512 BF16, or AMX); emulated ones are slower than fp32."""
+    if not hasattr(torch.cpu, "get_capabilities"):  # before torch 2.13
+        return torch.cpu._is_avx512_bf16_supported()
+    has = torch.cpu.get_capabilities()
+    return bool(has.get("avx512_bf16") or has.get("amx_bf16") or has.get("bf16"))
+
+
+def to_device(array: np.ndarray, device: torch.device) -> Tensor:
+    """A copy of an array as a tensor: the environment may write into its own again."""
+    if device.type == "cuda":
+        return torch.from_numpy(array).pin_memory().to(device, non_blocking=True)
+    return torch.from_numpy(array.copy())
 
 
 def available_cores() -> int:

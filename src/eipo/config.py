@@ -110,9 +110,13 @@ class Compute:
     shards: Annotated[
         int, Doc("split each minibatch over this many threads (small networks gain); 1: leave it to torch")
     ] = 1
-    precision: Annotated[Literal["fp32", "bf16"], Doc("of encoder and memory; heads and losses are always fp32")] = (
-        "fp32"
-    )
+    precision: Annotated[
+        Literal["auto", "fp32", "bf16"],
+        Doc("of encoder and memory; heads and losses are always fp32. auto: bf16 where the machine multiplies it"),
+    ] = "auto"
+    device: Annotated[
+        Literal["auto", "cpu", "cuda"], Doc("where the networks are; auto: a CUDA device if there is one")
+    ] = "auto"
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ class OneHot(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         index = x.reshape(len(x), -1).to(torch.int64) + self.offset
-        return torch.zeros(len(x), self.size).scatter_(1, index, 1.0)
+        return torch.zeros(len(x), self.size, device=x.device).scatter_(1, index, 1.0)
 
 
 class Flat(nn.Module):

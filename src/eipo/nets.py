@@ -16,6 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from .actions import make_actions
 from .config import Net
 from .errors import EipoError
 from .inputs import observation_input
@@ -34,13 +35,6 @@ def layer(module: M, gain: float = sqrt(2.0)) -> M:
         else:
             nn.init.orthogonal_(p, gain)
     return module
-
-
-def action_count(space: gym.Space) -> int:
-    """Number of actions of a Discrete space that starts at 0."""
-    if isinstance(space, gym.spaces.Discrete) and space.start == 0:
-        return int(space.n)
-    raise EipoError(f"action space {space} is not supported; supported: Discrete, starting at 0")
 
 
 class Encoder(nn.Module):
@@ -104,7 +98,8 @@ class LSTM(nn.Module):
         self.cell = layer(nn.LSTM(inputs, width), 1.0)
 
     def start(self, n: int) -> State:
-        return torch.zeros(n, self.width), torch.zeros(n, self.width)
+        like = self.cell.all_weights[0][1]
+        return like.new_zeros(n, self.width), like.new_zeros(n, self.width)
 
     def project(self, x: Tensor) -> Tensor:
         """The inputs' part of all four gates, (B, F) -> (B, 4 H): it needs no state, so each frame needs it once."""
@@ -140,11 +135,21 @@ class LSTM(nn.Module):
         return torch.cat(outputs) if len(outputs) > 1 else outputs[0]
 
 
+class PolicyHead(nn.Linear):
+    """A linear head, and what the distribution has beside it: a state-independent log std, 0 at the start."""
+
+    def __init__(self, width: int, size: int, free: int) -> None:
+        super().__init__(width, size)
+        # A small gain: every policy starts near uniform, and near the others (the paper assumes pi_E = pi_EI).
+        layer(self, 0.01)
+        self.free = nn.Parameter(torch.zeros(free))
+
+
 @dataclass(frozen=True)
 class Outputs:
     """What the heads say, for any leading shape."""
 
-    log_p: dict[str, Tensor]  # by policy: log probabilities (..., A)
+    policy: dict[str, Tensor]  # by policy: parameters of its distribution (..., K), for the agent's `actions`
     value: dict[str, Tensor]  # by critic: (...)
 
 
@@ -161,20 +166,23 @@ class Agent(nn.Module):
         precision: str = "fp32",
     ) -> None:
         super().__init__()
-        self.actions = action_count(action_space)
+        self.actions = make_actions(action_space)
         self.precision = precision
         self.encoder = Encoder(observation_space, net)
         self.memory: LSTM | NoMemory = (
             LSTM(self.encoder.width, net.width) if net.memory == "lstm" else NoMemory(self.encoder.width)
         )
         width = self.memory.width
-        # A small policy gain: every policy starts near uniform, and near the others (the paper assumes pi_E = pi_EI).
-        self.policies = nn.ModuleDict({name: layer(nn.Linear(width, self.actions), 0.01) for name in policies})
+        self.policies = nn.ModuleDict({p: PolicyHead(width, self.actions.size, self.actions.free) for p in policies})
         self.critics = nn.ModuleDict({name: layer(nn.Linear(width, 1), 1.0) for name in critics})
+
+    @property
+    def device(self) -> torch.device:
+        return next(self.parameters()).device
 
     def backbone_precision(self) -> torch.autocast:
         """The context in which encoder and memory run; what they return is fp32 again."""
-        return torch.autocast("cpu", dtype=torch.bfloat16, enabled=self.precision == "bf16")
+        return torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self.precision == "bf16")
 
     def encode(self, frames: Tensor) -> Tensor:
         """(U, *observation) -> (U, F)."""
@@ -196,19 +204,28 @@ class Agent(nn.Module):
         with self.backbone_precision():
             return self.memory.unroll(x, state, reset).float()
 
-    def logits(self, h: Tensor, policy: str) -> Tensor:
-        """(..., H) -> (..., A) of one policy."""
-        with torch.autocast("cpu", enabled=False):
-            logits: Tensor = self.policies[policy](h)
-        return logits
+    def sample(self, h: Tensor, policy: str, noise: Tensor | None) -> Tensor:
+        """(..., H) -> an action of one policy, with noise drawn before; without: its likeliest."""
+        head = self._head(policy)
+        with torch.autocast(h.device.type, enabled=False):
+            raw = F.linear(h, head.weight, head.bias)
+        if noise is None:
+            return self.actions.mode(raw, head.free)
+        return self.actions.sample(raw, head.free, noise)
 
     def heads(self, h: Tensor, policies: Sequence[str], critics: Sequence[str]) -> Outputs:
         """(..., H) -> what the named heads say; one matrix product for all, since reading h costs most."""
         modules = [self.policies[p] for p in policies] + [self.critics[c] for c in critics]
         weight, bias = (torch.cat([m.get_parameter(name) for m in modules]) for name in ("weight", "bias"))
         out = F.linear(h, weight, bias)
-        parts = out.split([self.actions] * len(policies) + [1] * len(critics), dim=-1)
+        parts = out.split([self.actions.size] * len(policies) + [1] * len(critics), dim=-1)
+        raws, values = parts[: len(policies)], parts[len(policies) :]
         return Outputs(
-            {p: logits.log_softmax(-1) for p, logits in zip(policies, parts[: len(policies)], strict=True)},
-            {c: value.squeeze(-1) for c, value in zip(critics, parts[len(policies) :], strict=True)},
+            {p: self.actions.params(raw, self._head(p).free) for p, raw in zip(policies, raws, strict=True)},
+            {c: value.squeeze(-1) for c, value in zip(critics, values, strict=True)},
         )
+
+    def _head(self, policy: str) -> PolicyHead:
+        head = self.policies[policy]
+        assert isinstance(head, PolicyHead)
+        return head

@@ -53,7 +53,7 @@ PRESETS = {
         PPO(epochs=3, minibatches=4, lr=3e-4, clip=0.2),
         Envs(num=64, steps=500, options={"observation": "grid"}, repeats=True),
         Bonus(share=0.5, features=128),
-        Compute(shards=2),
+        Compute(shards=2, precision="fp32"),
         for_envs=("eipo/Maze-v0", "eipo/AlignedMaze-v0"),
     ),
     "maze-paper": Preset(
@@ -62,7 +62,6 @@ PRESETS = {
         PPO(epochs=3, minibatches=4),
         Envs(num=64, steps=500, options={"observation": "pixels"}, repeats=True),
         Bonus(share=0.5),
-        Compute(precision="bf16"),
     ),
     "classic": Preset(
         "small vector observations, fully observed: two dense layers of 64, no memory, 16 x 128",
@@ -70,6 +69,7 @@ PRESETS = {
         PPO(lr=3e-4, clip=0.2, epochs=4),
         Envs(num=16, steps=128),
         Bonus(share=0.25, features=64),
+        Compute(precision="fp32"),
     ),
 }
 

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .core import categorical
+from .compute import to_device
 from .envs.batch import Batch
 from .nets import Agent, State
 
@@ -36,7 +36,7 @@ class Rollout:
     index: Tensor  # (T, N) frames[index] is s_t
     next_index: Tensor  # (T, N) frames[next_index] is s_{t+1}, the true last frame where an episode ended
     reset: Tensor  # (T, N) bool: s_t starts an episode
-    action: Tensor  # (T, N)
+    action: Tensor  # (T, N, ...) as actions.py stores it
     log_prob: Tensor  # (T, N) of the action, under the policy that acted
     reward: Tensor  # (T, N) raw task reward
     terminated: Tensor  # (T, N) bool
@@ -48,7 +48,7 @@ class Rollout:
     cells: np.ndarray | None  # (T, N) where each agent was after the step, in environments that say so
 
     def __len__(self) -> int:
-        return self.action.numel()
+        return self.reward.numel()
 
 
 @dataclass
@@ -56,14 +56,14 @@ class Carry:
     """What goes on from one rollout into the next, beside the environments themselves."""
 
     state: State
-    reset: Tensor  # (N,) bool
+    reset: np.ndarray  # (N,) bool: the next step starts an episode
     score: np.ndarray  # (N,) of the running episode
     length: np.ndarray  # (N,)
     policy: list[str] = field(default_factory=list)  # (N,) who has acted in the running episode
 
     @classmethod
     def start(cls, agent: Agent, n: int) -> Carry:
-        return cls(agent.memory.start(n), torch.ones(n, dtype=torch.bool), np.zeros(n), np.zeros(n, np.int64), [""] * n)
+        return cls(agent.memory.start(n), np.ones(n, bool), np.zeros(n), np.zeros(n, np.int64), [""] * n)
 
 
 class Frames:
@@ -74,18 +74,18 @@ class Frames:
     """
 
     def __init__(self, agent: Agent, repeats: bool) -> None:
-        self.agent = agent
+        self.agent, self.device = agent, agent.device
         self.known: dict[bytes, int] | None = {} if repeats else None
-        self.chunks: list[np.ndarray] = []
+        self.chunks: list[Tensor] = []
         self.count = 0
-        self.features = torch.empty(0)  # (room, P), grows
+        self.features = torch.empty(0, device=self.device)  # (room, P), grows
 
     def add(self, obs: np.ndarray) -> tuple[np.ndarray, Tensor]:
         """Observations (B, *shape) -> their indices (B,) and what the memory takes of them (B, P)."""
         if self.known is None:
             index = np.arange(self.count, self.count + len(obs))
-            self._keep(obs.copy())
-            return index, self.agent.perceive(torch.from_numpy(self.chunks[-1]))
+            self._keep(obs)
+            return index, self.agent.perceive(self.chunks[-1])
         raw = obs.tobytes()
         size = len(raw) // len(obs)
         keys = [raw[i : i + size] for i in range(0, len(raw), size)]
@@ -100,20 +100,20 @@ class Frames:
         index = np.array(rows, np.int64)
         if fresh:
             self._keep(obs[fresh])
-            new = self.agent.perceive(torch.from_numpy(self.chunks[-1]))
+            new = self.agent.perceive(self.chunks[-1])
             if len(self.features) < self.count:
                 self.features = torch.cat(
                     [self.features.reshape(-1, new.shape[1]), new.new_empty(self.count, new.shape[1])]
                 )
             self.features[self.count - len(fresh) : self.count] = new
-        return index, self.features[torch.from_numpy(index)]
+        return index, self.features[to_device(index, self.device)]
 
     def _keep(self, obs: np.ndarray) -> None:
-        self.chunks.append(obs)
+        self.chunks.append(to_device(obs, self.device))
         self.count += len(obs)
 
     def stacked(self) -> Tensor:
-        return torch.from_numpy(np.concatenate(self.chunks))
+        return torch.cat(self.chunks)
 
 
 @torch.no_grad()
@@ -121,9 +121,9 @@ def collect(
     envs: Batch, agent: Agent, policy: str, T: int, carry: Carry, generator: torch.Generator, repeats: bool = False
 ) -> Rollout:
     """Let `policy` act for T steps; `carry` is brought up to date."""
-    N = envs.num
+    N, device = envs.num, agent.device
     frames = Frames(agent, repeats)
-    noise = categorical.gumbel((T, N, agent.actions), generator)
+    noise = agent.actions.noise((T, N), generator)
     state, reset = carry.state, carry.reset
     first_state = tuple(s.clone() for s in state)
     index, next_index = np.empty((T, N), np.int64), np.empty((T, N), np.int64)
@@ -138,10 +138,10 @@ def collect(
     with agent.backbone_precision():  # one context for the whole loop, in which weights are cast once
         index[0], x = frames.add(envs.obs)
         for t in range(T):
-            resets[t] = reset.numpy()
+            resets[t] = reset
             h, state = agent.remember(x, cleared(state, reset))
-            action = (agent.logits(h, policy) + noise[t]).argmax(-1)  # (N,)
-            step = envs.step(action.numpy())
+            action = agent.sample(h, policy, noise[t])  # (N, ...)
+            step = envs.step(agent.actions.to_env(action))
             features.append(h)
             actions.append(action)
             reward[t], terminated[t], done[t] = step.reward, step.terminated, step.done
@@ -153,7 +153,7 @@ def collect(
             next_index[t] = after
             if t + 1 < T:
                 index[t + 1] = after
-            reset = torch.from_numpy(step.done)
+            reset = step.done
             if step.done.any():
                 ended = np.flatnonzero(step.done)
                 next_index[t, ended], x_last = frames.add(step.last_obs)
@@ -165,10 +165,10 @@ def collect(
                     carry.policy[i] = policy
 
         h_beyond, _ = agent.remember(x, cleared(state, reset))  # features of s_T, where episodes go on
-    carry.state, carry.reset = state, reset
+    carry.state, carry.reset = state, reset.copy()
     carry.policy = ["" if starts else p for p, starts in zip(carry.policy, step.done, strict=True)]
     critics = list(agent.critics)
-    action = torch.stack(actions)  # (T, N)
+    action = torch.stack(actions)  # (T, N, ...)
     out = agent.heads(torch.stack(features), [policy], critics)
     beyond = agent.heads(h_beyond, [], critics).value
     next_value = {c: torch.cat([v[1:], beyond[c][None]]) for c, v in out.value.items()}
@@ -179,14 +179,14 @@ def collect(
     return Rollout(
         acted=policy,
         frames=frames.stacked(),
-        index=torch.from_numpy(index),
-        next_index=torch.from_numpy(next_index),
-        reset=torch.from_numpy(resets),
+        index=to_device(index, device),
+        next_index=to_device(next_index, device),
+        reset=to_device(resets, device),
         action=action,
-        log_prob=categorical.log_prob(out.log_p[policy], action),
-        reward=torch.from_numpy(reward),
-        terminated=torch.from_numpy(terminated),
-        done=torch.from_numpy(done),
+        log_prob=agent.actions.log_prob(out.policy[policy], action),
+        reward=to_device(reward, device),
+        terminated=to_device(terminated, device),
+        done=to_device(done, device),
         value=out.value,
         next_value=next_value,
         state=first_state,
@@ -195,9 +195,9 @@ def collect(
     )
 
 
-def cleared(state: State, reset: Tensor) -> State:
+def cleared(state: State, reset: np.ndarray) -> State:
     """The memory, zero where an episode starts."""
-    if not reset.any():
+    if not state or not reset.any():
         return state
-    keep = (~reset).unsqueeze(-1)
+    keep = to_device(~reset, state[0].device).unsqueeze(-1)
     return tuple(s * keep for s in state)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -36,20 +37,22 @@ class Training:
         check(config)
         self.config = config
         seeds = np.random.SeedSequence(config.seed).generate_state(3)
-        self.shards = compute.prepare(config.compute)
+        shards, device = compute.prepare(config.compute), compute.device_of(config.compute)
+        precision = compute.precision_of(config.compute)
         self.envs = make_batch(config.env, config.envs.num, config.envs.options)
         self.method = make_method(config.method, config.iterations)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(int(seeds[0]))
             self.agent = Agent(
                 self.envs.observation_space, self.envs.action_space, config.net,
-                self.method.policies, self.method.critics, config.compute.precision,
-            )  # fmt: skip
-            self.bonus = make_bonus(config.bonus, self.envs.observation_space)
-        self.generator = torch.Generator().manual_seed(int(seeds[1]))
-        self.task_scale = RewardScale(config.envs.num, config.ppo.gamma) if config.method.normalize_task else None
-        self.bonus_scale = RewardScale(config.envs.num, config.ppo.gamma)
-        self.learner = Learner(self.agent, self.bonus, config.ppo, config.bonus.lr, self.shards, config.envs.repeats)
+                self.method.policies, self.method.critics, precision,
+            ).to(device)  # fmt: skip
+            self.bonus = make_bonus(config.bonus, self.envs.observation_space).to(device)
+        self.generator = torch.Generator(device).manual_seed(int(seeds[1]))
+        scale = RewardScale(config.envs.num, config.ppo.gamma).to(device)
+        self.task_scale = copy.deepcopy(scale) if config.method.normalize_task else None
+        self.bonus_scale = scale
+        self.learner = Learner(self.agent, self.bonus, config.ppo, config.bonus.lr, shards, config.envs.repeats)
         self.envs.reset(int(seeds[2]) % 2**31)
         self.carry = Carry.start(self.agent, config.envs.num)
         self.iteration = 0
@@ -85,9 +88,10 @@ class Training:
         return objective.constraint_gap(log_p - rollout.log_prob, A_E__E, clip)
 
     def trained(self) -> TrainedAgent:
-        """The agent as it is now."""
+        """The agent as it is now, for the CPU."""
         spaces = self.envs.observation_space, self.envs.action_space
-        return TrainedAgent(self.agent, *spaces, describe(dataclasses.asdict(self.config.net), self.agent, *spaces))
+        agent = self.agent if self.agent.device.type == "cpu" else copy.deepcopy(self.agent).to("cpu")
+        return TrainedAgent(agent, *spaces, describe(dataclasses.asdict(self.config.net), agent, *spaces))
 
     def close(self) -> None:
         self.learner.close()

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from .bonuses import Bonus
 from .config import PPO
-from .core import categorical, ppo
+from .core import ppo
 from .methods import Targets
 from .nets import LSTM, Agent, Outputs
 from .rollout import Rollout
@@ -39,8 +39,11 @@ class Part:
 def parts(agent: Agent, rollout: Rollout, count: int, generator: torch.Generator | None = None) -> list[Part]:
     """The rollout in `count` parts, shuffled if there is a generator to shuffle with."""
     columns = isinstance(agent.memory, LSTM)
-    rows = rollout.action.shape[1] if columns else rollout.action.numel()
-    order = torch.arange(rows) if generator is None else torch.randperm(rows, generator=generator)
+    rows, device = rollout.reward.shape[1] if columns else len(rollout), rollout.reward.device
+    if generator is None:
+        order = torch.arange(rows, device=device)
+    else:
+        order = torch.randperm(rows, generator=generator, device=device)
     return [Part(index, columns) for index in order.tensor_split(count)]
 
 
@@ -64,10 +67,10 @@ def log_prob_now(agent: Agent, rollout: Rollout, policy: str, pieces: int = 4, r
     """log pi(a_t | s_t) of a policy as it is now, on a rollout's actions, in the order of `parts`."""
     out = []
     for part in parts(agent, rollout, pieces):
-        log_p = read(agent, rollout, part, [policy], [], repeats).log_p[policy]
-        out.append(categorical.log_prob(log_p, part.take(rollout.action)))
+        params = read(agent, rollout, part, [policy], [], repeats).policy[policy]
+        out.append(agent.actions.log_prob(params, part.take(rollout.action)))
     joined = torch.cat(out, dim=1 if out[0].dim() == 2 else 0)
-    return joined.reshape(rollout.action.shape)
+    return joined.reshape(rollout.reward.shape)
 
 
 class Learner:
@@ -150,12 +153,13 @@ class Learner:
         """Clipped surrogate and entropy of each policy, squared error of each critic, and DC's KL."""
         out = read(self.agent, rollout, part, list(advantage), list(returns), self.repeats)
         action, acted = part.take(rollout.action), part.take(rollout.log_prob)
+        of = self.agent.actions
         log: dict[str, Tensor] = {}
-        loss = torch.zeros(())
+        loss = acted.new_zeros(())
         for p, a in advantage.items():
-            log_ratio = categorical.log_prob(out.log_p[p], action) - acted
+            log_ratio = of.log_prob(out.policy[p], action) - acted
             log[f"loss_{p}"] = -ppo.clipped_surrogate(log_ratio, part.take(a), clip)
-            log[f"entropy_{p}"] = categorical.entropy(out.log_p[p]).mean()
+            log[f"entropy_{p}"] = of.entropy(out.policy[p]).mean()
             log[f"kl_{p}"] = ppo.kl_from_log_ratio(log_ratio.detach())
             log[f"clipped_{p}"] = (log_ratio.detach().exp().sub(1.0).abs() > clip).float().mean()
             loss = loss + log[f"loss_{p}"] - self.cfg.entropy * log[f"entropy_{p}"]
@@ -164,7 +168,7 @@ class Learner:
             loss = loss + self.cfg.value * log[f"loss_V_{c}"]
         if len(advantage) == 2:
             # pi_E is a constant here: the mixed policy comes to it, not the other way round.
-            log["kl_E_EI"] = categorical.kl(out.log_p["E"].detach(), out.log_p["EI"]).mean()
+            log["kl_E_EI"] = of.kl(out.policy["E"].detach(), out.policy["EI"]).mean()
             if kl_weight:
                 loss = loss + kl_weight * log["kl_E_EI"]
         return loss, log

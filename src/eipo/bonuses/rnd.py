@@ -54,7 +54,7 @@ class RND(nn.Module):
     def loss(self, rollout: Rollout, take: Callable[[Tensor], Tensor], generator: torch.Generator) -> Tensor | None:
         """Mean error over a drawn share of the samples. Only the drawn frames go through the predictor, each once."""
         index = take(rollout.next_index).flatten()
-        drawn = index[torch.rand(len(index), generator=generator) < self.share]
+        drawn = index[torch.rand(len(index), generator=generator, device=index.device) < self.share]
         if len(drawn) == 0:
             return None
         distinct, times = drawn.unique(return_counts=True)

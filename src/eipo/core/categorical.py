@@ -8,7 +8,7 @@ from torch import Tensor
 
 def gumbel(shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
     """Gumbel noise: argmax(logits + noise) is an exact sample of softmax(logits), with no work left for the loop."""
-    return -torch.empty(shape).exponential_(generator=generator).log()
+    return -torch.empty(shape, device=generator.device).exponential_(generator=generator).log()
 
 
 def log_prob(log_p: Tensor, action: Tensor) -> Tensor:

@@ -26,7 +26,7 @@ class RunningMoments(nn.Module):
     def update(self, batch: Tensor, weight: Tensor | None = None) -> None:
         """Take in a batch (B, *shape); weight (B,) says how often each row occurred."""
         x = batch.to(torch.float64)
-        w = torch.ones(len(x), dtype=torch.float64) if weight is None else weight.to(torch.float64)
+        w = x.new_ones(len(x)) if weight is None else weight.to(torch.float64)
         n = w.sum()
         w = w.reshape(-1, *[1] * (x.dim() - 1))
         mean = (w * x).sum(0) / n
