@@ -197,5 +197,5 @@ def test_drawn_actions_follow_the_policy_and_repeat_with_a_seed(kept: Run) -> No
     assert not np.array_equal(first, third)
     with torch.no_grad():
         h, _ = agent.net.remember(agent.net.perceive(torch.zeros(1, dtype=torch.int64)), agent.net.memory.start(1))
-        p = agent.net.logits(h, "E").softmax(-1)[0, 1].item()
+        p = agent.net.policies["E"](h).softmax(-1)[0, 1].item()
     assert abs(first.mean() - p) < 4 * (p * (1 - p) / 4000) ** 0.5 + 1e-3
