@@ -8,9 +8,10 @@ import pytest
 import torch
 
 from eipo.config import Net
+from eipo.encoders import Encoder
 from eipo.errors import EipoError
 from eipo.inputs import observation_input
-from eipo.nets import LSTM, Agent, Encoder
+from eipo.nets import LSTM, Agent
 
 spaces = gym.spaces
 

@@ -97,6 +97,9 @@ class Envs:
     options: Annotated[
         dict[str, Any], Doc("keyword arguments of the environment, as --set envs.options.NAME=VALUE")
     ] = field(default_factory=dict)
+    clip_reward: Annotated[bool, Doc("learn from the sign of the task reward; reported scores are never clipped")] = (
+        False
+    )
     repeats: Annotated[
         bool, Doc("frames repeat (grid worlds): keep and encode each distinct frame once; same result, less work")
     ] = False

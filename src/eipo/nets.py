@@ -1,4 +1,4 @@
-"""Networks: an encoder of one observation, a memory over time, and linear heads for policies and critics.
+"""Networks: an encoder of one observation (encoders.py), a memory over time, linear heads for policies and critics.
 
 Shapes: T steps, B (or N) environments, U distinct frames, F encoder features, H memory width, A actions.
 """
@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from math import sqrt
-from typing import TypeVar
 
 import gymnasium as gym
 import torch
@@ -18,55 +16,9 @@ from torch import Tensor, nn
 
 from .actions import make_actions
 from .config import Net
-from .errors import EipoError
-from .inputs import observation_input
+from .encoders import Encoder, layer
 
 State = tuple[Tensor, ...]  # of a memory: each (N, H); empty where there is none
-
-
-M = TypeVar("M", bound=nn.Module)
-
-
-def layer(module: M, gain: float = sqrt(2.0)) -> M:
-    """Orthogonal weights, zero biases: the custom start of PPO's networks."""
-    for name, p in module.named_parameters():
-        if "bias" in name:
-            nn.init.zeros_(p)
-        else:
-            nn.init.orthogonal_(p, gain)
-    return module
-
-
-class Encoder(nn.Module):
-    """One observation to F features: convolutions for images (the paper's two), then dense layers."""
-
-    def __init__(self, space: gym.Space, net: Net) -> None:
-        super().__init__()
-        self.input, shape = observation_input(space)
-        layers: list[nn.Module] = []
-        if len(shape) == 3:
-            layers += [
-                layer(nn.Conv2d(shape[0], 16, 8, 4)),
-                nn.ReLU(),
-                layer(nn.Conv2d(16, 32, 4, 2, 1)),
-                nn.ReLU(),
-                nn.Flatten(),
-            ]
-            try:
-                width = nn.Sequential(*layers)(torch.zeros(1, *shape)).shape[1]
-            except RuntimeError as e:
-                raise EipoError(f"images of {shape[1]} x {shape[2]} pixels are too small for the convolutions") from e
-        else:
-            width = shape[0]
-        for _ in range(net.layers):
-            layers += [layer(nn.Linear(width, net.dense)), nn.ReLU()]
-            width = net.dense
-        self.layers = nn.Sequential(*layers)
-        self.width = width
-
-    def forward(self, frames: Tensor) -> Tensor:
-        features: Tensor = self.layers(self.input(frames))
-        return features
 
 
 class NoMemory(nn.Module):

@@ -145,7 +145,7 @@ def collect(
             features.append(h)
             actions.append(action)
             reward[t], terminated[t], done[t] = step.reward, step.terminated, step.done
-            carry.score += step.reward
+            carry.score += step.score
             carry.length += 1
             if step.cell is not None:
                 cells.append(step.cell)
@@ -159,14 +159,14 @@ def collect(
                 next_index[t, ended], x_last = frames.add(step.last_obs)
                 h_last, _ = agent.remember(x_last, tuple(s[ended] for s in state))
                 ends.append((t, ended, h_last))
-                episodes += [Episode(carry.policy[i], float(carry.score[i]), int(carry.length[i])) for i in ended]
-                carry.score[ended], carry.length[ended] = 0.0, 0
-                for i in ended:
-                    carry.policy[i] = policy
+            if step.over.any():
+                for i in np.flatnonzero(step.over):
+                    episodes.append(Episode(carry.policy[i], float(carry.score[i]), int(carry.length[i])))
+                    carry.score[i], carry.length[i], carry.policy[i] = 0.0, 0, policy
 
         h_beyond, _ = agent.remember(x, cleared(state, reset))  # features of s_T, where episodes go on
     carry.state, carry.reset = state, reset.copy()
-    carry.policy = ["" if starts else p for p, starts in zip(carry.policy, step.done, strict=True)]
+    carry.policy = ["" if starts else p for p, starts in zip(carry.policy, step.over, strict=True)]
     critics = list(agent.critics)
     action = torch.stack(actions)  # (T, N, ...)
     out = agent.heads(torch.stack(features), [policy], critics)

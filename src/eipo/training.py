@@ -39,7 +39,7 @@ class Training:
         seeds = np.random.SeedSequence(config.seed).generate_state(3)
         shards, device = compute.prepare(config.compute), compute.device_of(config.compute)
         precision = compute.precision_of(config.compute)
-        self.envs = make_batch(config.env, config.envs.num, config.envs.options)
+        self.envs = make_batch(config.env, config.envs.num, config.envs.options, config.envs.clip_reward)
         self.method = make_method(config.method, config.iterations)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(int(seeds[0]))

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from ..core.moments import RunningMoments
+from ..encoders import layer
 from ..inputs import observation_input
-from ..nets import layer
 from ..rollout import Rollout
 
 CHUNK = 4096  # frames scored at once, so that a rollout of images does not need its size in activations

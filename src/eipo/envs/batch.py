@@ -21,19 +21,22 @@ class Step:
     """What one step of N environments gave."""
 
     obs: np.ndarray  # (N, *shape)  s_{t+1}, or the first of a new episode where one ended
-    reward: np.ndarray  # (N,)
+    reward: np.ndarray  # (N,) as it is learned from
+    score: np.ndarray  # (N,) as it is reported: what the environment gave
     terminated: np.ndarray  # (N,) bool
     truncated: np.ndarray  # (N,) bool
-    done: np.ndarray  # (N,) bool: either
+    done: np.ndarray  # (N,) bool: either, so an episode of learning is over
+    over: np.ndarray  # (N,) bool: the game is over, so its score is reported; differs from done where lives count
     last_obs: np.ndarray  # (number done, *shape)  true last observations, in the order of the environments done
-    cell: np.ndarray | None  # (N,) where each agent is, for environments that say so in info["cell"]
+    cell: np.ndarray | None = None  # (N,) where each agent is, for environments that say so in info["cell"]
 
 
 class Batch:
     """N environments under SAME_STEP autoreset. It remembers the observation that each is waiting to be acted on."""
 
-    def __init__(self, venv: VectorEnv, env_id: str) -> None:
+    def __init__(self, venv: VectorEnv, env_id: str, clip_reward: bool = False) -> None:
         self.venv = venv
+        self.clip_reward = clip_reward
         self.id = env_id
         self.num = venv.num_envs
         self.observation_space = venv.single_observation_space
@@ -64,7 +67,8 @@ class Batch:
         if done.any():
             last = np.stack([np.asarray(info["final_obs"][i]) for i in np.flatnonzero(done)])
             self._check_observation(last, np.flatnonzero(done))
-        return Step(self.obs, reward, terminated, truncated, done, last, info.get("cell"))
+        learned = np.sign(reward) if self.clip_reward else reward
+        return Step(self.obs, learned, reward, terminated, truncated, done, done, last, info.get("cell"))
 
     def _check_observation(self, obs: np.ndarray, which: np.ndarray | None = None) -> None:
         if obs.dtype.kind == "f" and not np.isfinite(obs).all():
@@ -85,7 +89,7 @@ def _board(venv: VectorEnv) -> np.ndarray | None:
     return np.asarray(board) if board is not None else None
 
 
-def make_batch(env_id: str, num: int, options: dict[str, Any]) -> Batch:
+def make_batch(env_id: str, num: int, options: dict[str, Any], clip_reward: bool = False) -> Batch:
     """N environments by id: the environment's own vector form where it has one, else one after the other."""
     spec = _find(env_id)
     try:
@@ -106,7 +110,7 @@ def make_batch(env_id: str, num: int, options: dict[str, Any]) -> Batch:
             raise EipoError(f"{env_id} needs a package that is missing: {why}") from e
         given = f" with the options {', '.join(f'{k}={v}' for k, v in options.items())} (preset or --set)"
         raise EipoError(f"{env_id} could not be made{given if options else ''}: {why}") from e
-    return Batch(venv, env_id)
+    return Batch(venv, env_id, clip_reward)
 
 
 def _find(env_id: str) -> gym.envs.registration.EnvSpec:
