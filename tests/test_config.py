@@ -125,6 +125,11 @@ def test_the_smallest_run_is_one_iteration() -> None:
         check(dataclasses.replace(CONFIG, steps=CONFIG.steps_per_iteration - 1))
 
 
+def test_a_repeated_frame_has_no_stack() -> None:
+    with pytest.raises(EipoError, match=r"envs\.stack with envs\.repeats"):
+        check(with_settings(CONFIG, ["envs.stack=4", "envs.repeats=true"]))
+
+
 def test_a_negative_seed_is_refused() -> None:
     with pytest.raises(EipoError, match="seed=-1"):
         check(dataclasses.replace(CONFIG, seed=-1))

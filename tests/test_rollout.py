@@ -42,6 +42,49 @@ def test_frames_are_the_true_ones(
             assert rollout.frames[rollout.next_index[t, n]].tolist() == expected_next_frame(n, t)
 
 
+def expected_stack(env: int, t: int, next_frame: bool = False) -> list[list[float]]:
+    """The last three frames of the episode of step t, its first one repeated where there are not three yet."""
+    first = t - t % LENGTH[env]
+    frames = [expected_frame(env, s) for s in range(first, t + 1)]
+    frames += [expected_next_frame(env, t)] * next_frame
+    return ([frames[0]] * 2 + frames)[-3:]
+
+
+@pytest.mark.parametrize("end", ENDS)
+@pytest.mark.parametrize("steps", [(T,), (3, 1, 6)])
+def test_stacked_frames_are_the_episodes_last_ones_each_kept_once(
+    scripted: Callable, make_agent: Callable, end: str, steps: tuple[int, ...]
+) -> None:
+    envs = scripted(end=end)
+    agent = make_agent(envs, stack=3)
+    carry, g, t = Carry.start(agent, 3), torch.Generator().manual_seed(0), 0
+    for k, length in enumerate(steps):
+        rollout = collect(envs, agent, "EI", length, carry, g)
+        for s in range(length):
+            for n in range(3):
+                assert rollout.seen(rollout.index[s, n]).tolist() == expected_stack(n, t + s)
+                assert rollout.seen(rollout.next_index[s, n]).tolist() == expected_stack(n, t + s, True)
+                assert rollout.frames[rollout.next_index[s, n]].tolist() == expected_next_frame(n, t + s)
+        # Present frames and the one after the last step, true last frames, and two of each environment from before.
+        assert len(rollout.frames) == 3 * (length + 1) + int(rollout.done.sum()) + (6 if k else 0)
+        t += length
+
+
+def test_a_stacked_agent_acts_and_values_by_its_stack(scripted: Callable, make_agent: Callable, play: Callable) -> None:
+    envs = scripted(end="truncate")
+    agent = make_agent(envs, stack=3)
+    rollout = play(envs, agent, T)
+    for n in range(3):
+        for t in range(T):
+            now, then = (torch.tensor([expected_stack(n, t, after)]) for after in (False, True))
+            h, h_next = agent.encode(now), agent.encode(then)
+            torch.testing.assert_close(rollout.value["I__EI"][t, n], agent.critics["I__EI"](h)[0, 0])
+            torch.testing.assert_close(rollout.next_value["I__EI"][t, n], agent.critics["I__EI"](h_next)[0, 0])
+            params = agent.heads(h, ["EI"], []).policy["EI"]
+            expected = agent.actions.log_prob(params, rollout.action[t, n][None])[0]
+            torch.testing.assert_close(rollout.log_prob[t, n], expected)
+
+
 def test_resets_ends_and_rewards(scripted: Callable, make_agent: Callable, play: Callable) -> None:
     envs = scripted(end="turns")  # even episodes terminate, odd ones are truncated
     rollout = play(envs, make_agent(envs), T)

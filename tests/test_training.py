@@ -185,6 +185,15 @@ def test_state_is_what_the_agent_remembers(kept: Run) -> None:
     assert answers == [0, 1]
 
 
+def test_a_stack_of_frames_recalls_as_a_memory_does(tmp_path: Path) -> None:
+    r = run("Recall", "eo", iterations=30, net__memory="none", envs__stack=2, out=tmp_path / "x")
+    assert latest(r) > 0.9
+    agent = eipo.load(tmp_path / "x")
+    for cue in (0, 1):
+        _, state = agent.act(cue, None, deterministic=True)
+        assert int(agent.act(2, state, deterministic=True)[0]) == cue
+
+
 def test_drawn_actions_follow_the_policy_and_repeat_with_a_seed(kept: Run) -> None:
     agent = eipo.load(kept.out)
     crowd = np.zeros(4000, np.int64)

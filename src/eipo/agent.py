@@ -59,12 +59,18 @@ class TrainedAgent:
             obs = obs[None]
         if obs.shape[1:] != shape:
             raise EipoError(f"observation of shape {obs.shape[1:]}, but the agent was trained on {shape}")
-        if state is None:
-            state = self.net.memory.start(len(obs))
-        h, state = self.net.remember(self.net.perceive(torch.from_numpy(np.ascontiguousarray(obs))), state)
+        frame, stack = torch.from_numpy(np.ascontiguousarray(obs)), self.net.stack
+        before: State = ()  # the frames seen, where they are stacked: the state's first part
+        if stack > 1:
+            seen = frame.unsqueeze(1)
+            earlier = seen.repeat_interleave(stack, 1) if state is None else state[0]
+            frame = torch.cat([earlier[:, 1:], seen], 1)  # (B, K, *shape)
+            before = (frame,)
+        memory = self.net.memory.start(len(obs)) if state is None else state[len(before) :]
+        h, memory = self.net.remember(self.net.perceive(frame), memory)
         noise = None if deterministic else self.net.actions.noise(h.shape[:-1], self._generator)
         action = self.net.actions.to_env(self.net.sample(h, policy, noise))
-        return (action[0] if single else action), state
+        return (action[0] if single else action), before + memory
 
 
 def describe(net_config: dict[str, Any], net: Agent, observation_space: Any, action_space: Any) -> dict[str, Any]:
@@ -73,6 +79,7 @@ def describe(net_config: dict[str, Any], net: Agent, observation_space: Any, act
         "format": FORMAT,
         "net": net_config,
         "precision": net.precision,
+        "stack": net.stack,
         "policies": list(net.policies),
         "critics": list(net.critics),
         "observation_space": spaces.to_json(observation_space),
@@ -99,7 +106,9 @@ def load(path: str | Path) -> TrainedAgent:
                 f"{directory / DESCRIPTION} has format {d['format']}, this eipo reads up to {FORMAT}: upgrade eipo"
             )
         observation_space, action_space = (spaces.from_json(d[k]) for k in ("observation_space", "action_space"))
-        net = Agent(observation_space, action_space, Net(**d["net"]), d["policies"], d["critics"], d["precision"])
+        net = Agent(
+            observation_space, action_space, Net(**d["net"]), d["policies"], d["critics"], d["precision"], d["stack"]
+        )
         net.load_state_dict(load_file(directory / WEIGHTS))
     except (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError) as e:
         raise EipoError(f"{directory} holds no readable agent: {str(e).splitlines()[0]}") from e

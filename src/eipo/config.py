@@ -97,6 +97,7 @@ class Envs:
     options: Annotated[
         dict[str, Any], Doc("keyword arguments of the environment, as --set envs.options.NAME=VALUE")
     ] = field(default_factory=dict)
+    stack: Annotated[int, Doc("frames of an episode that a network sees at once; each is kept once")] = 1
     clip_reward: Annotated[bool, Doc("learn from the sign of the task reward; reported scores are never clipped")] = (
         False
     )
@@ -235,7 +236,7 @@ def check(config: Config) -> None:
     for key, number, least in [
         ("seed", config.seed, 0), ("envs.num", e.num, 1), ("envs.steps", e.steps, 1), ("ppo.epochs", p.epochs, 1),
         ("ppo.minibatches", p.minibatches, 1), ("compute.shards", config.compute.shards, 1),
-        ("compute.threads", config.compute.threads, 0), ("net.dense", config.net.dense, 1),
+        ("compute.threads", config.compute.threads, 0), ("envs.stack", e.stack, 1), ("net.dense", config.net.dense, 1),
         ("net.layers", config.net.layers, 0), ("net.width", config.net.width, 1), ("bonus.features", b.features, 1),
     ]:  # fmt: skip
         if number < least:
@@ -253,6 +254,8 @@ def check(config: Config) -> None:
     ]:  # fmt: skip
         if not 0.0 <= value < float("inf"):
             raise EipoError(f"{key}={value}: must be a finite number, 0 or more")
+    if e.stack > 1 and e.repeats:
+        raise EipoError("envs.stack with envs.repeats: a repeated frame has no history of its own; use one of them")
     if config.steps < config.steps_per_iteration:
         raise EipoError(
             f"steps={config.steps} is below one iteration of {e.num} environments x {e.steps} steps = "

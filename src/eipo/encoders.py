@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from .config import Net
 from .errors import EipoError
-from .inputs import observation_input
+from .inputs import Stacked, observation_input
 
 M = TypeVar("M", bound=nn.Module)
 
@@ -29,9 +29,11 @@ def layer(module: M, gain: float = sqrt(2.0)) -> M:
 class Encoder(nn.Module):
     """One observation to F features: convolutions for images (the paper's two), then dense layers."""
 
-    def __init__(self, space: gym.Space, net: Net) -> None:
+    def __init__(self, space: gym.Space, net: Net, stack: int = 1) -> None:
         super().__init__()
         self.input, shape = observation_input(space)
+        if stack > 1:
+            self.input, shape = Stacked(self.input), (stack * shape[0], *shape[1:])
         layers: list[nn.Module] = []
         if len(shape) == 3:
             layers += [

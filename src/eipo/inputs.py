@@ -46,6 +46,18 @@ class Pixels(nn.Module):
         return (x.permute(0, 3, 1, 2) if self.channels_last else x).to(torch.float32) / 255.0
 
 
+class Stacked(nn.Module):
+    """K frames at once (B, K, *shape): what `each` makes of them, side by side in the first dimension."""
+
+    def __init__(self, each: nn.Module) -> None:
+        super().__init__()
+        self.each = each
+
+    def forward(self, x: Tensor) -> Tensor:
+        parts: Tensor = self.each(x.flatten(0, 1)).unflatten(0, x.shape[:2])  # (B, K, C, ...)
+        return parts.flatten(1, 2)
+
+
 def observation_input(space: gym.Space) -> tuple[nn.Module, tuple[int, ...]]:
     """The module that turns a batch of observations into floats, and the shape of one of its rows."""
     if isinstance(space, gym.spaces.Discrete | gym.spaces.MultiDiscrete | gym.spaces.MultiBinary):

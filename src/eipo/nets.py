@@ -116,11 +116,12 @@ class Agent(nn.Module):
         policies: Sequence[str],
         critics: Sequence[str],
         precision: str = "fp32",
+        stack: int = 1,
     ) -> None:
         super().__init__()
         self.actions = make_actions(action_space)
-        self.precision = precision
-        self.encoder = Encoder(observation_space, net)
+        self.precision, self.stack = precision, stack
+        self.encoder = Encoder(observation_space, net, stack)
         self.memory: LSTM | NoMemory = (
             LSTM(self.encoder.width, net.width) if net.memory == "lstm" else NoMemory(self.encoder.width)
         )

@@ -35,6 +35,7 @@ class Rollout:
     frames: Tensor  # (U, *observation)
     index: Tensor  # (T, N) frames[index] is s_t
     next_index: Tensor  # (T, N) frames[next_index] is s_{t+1}, the true last frame where an episode ended
+    history: Tensor | None  # (U, K) the K frames, oldest first, that a network sees with frame u; None: u alone
     reset: Tensor  # (T, N) bool: s_t starts an episode
     action: Tensor  # (T, N, ...) as actions.py stores it
     log_prob: Tensor  # (T, N) of the action, under the policy that acted
@@ -50,6 +51,10 @@ class Rollout:
     def __len__(self) -> int:
         return self.reward.numel()
 
+    def seen(self, index: Tensor) -> Tensor:
+        """What a network sees at frames (B,): (B, *observation), or (B, K, *observation) where frames are stacked."""
+        return self.frames[index if self.history is None else self.history[index]]
+
 
 @dataclass
 class Carry:
@@ -60,6 +65,7 @@ class Carry:
     score: np.ndarray  # (N,) of the running episode
     length: np.ndarray  # (N,)
     policy: list[str] = field(default_factory=list)  # (N,) who has acted in the running episode
+    before: Tensor | None = None  # (N, K - 1, *observation) frames before the present one, where frames are stacked
 
     @classmethod
     def start(cls, agent: Agent, n: int) -> Carry:
@@ -69,23 +75,83 @@ class Carry:
 class Frames:
     """The frames of a rollout, in the order in which they came, and what the memory takes of them.
 
-    With `repeats` a frame that came before (byte for byte) is kept and encoded once: exact, since the policy does not
-    change within a rollout.
+    Each is kept once. What a network sees with it may be a stack: the last K frames of its episode, the first of them
+    repeated where there are not K yet.
     """
 
-    def __init__(self, agent: Agent, repeats: bool) -> None:
-        self.agent, self.device = agent, agent.device
-        self.known: dict[bytes, int] | None = {} if repeats else None
+    def __init__(self, agent: Agent, carry: Carry) -> None:
+        self.agent, self.device, self.stack = agent, agent.device, agent.stack
         self.chunks: list[Tensor] = []
         self.count = 0
+        self.histories: list[np.ndarray] = []  # each (B, K)
+        self.now: np.ndarray | None = None  # (N, K) indices of each environment's last frames
+        self.stacked: Tensor = torch.empty(0)  # (N, K, *observation) those frames
+        if self.stack > 1 and carry.before is not None:
+            n, k = carry.before.shape[:2]
+            self.now = np.arange(n * k).reshape(n, k)
+            self._keep(carry.before.flatten(0, 1), np.repeat(self.now.reshape(-1, 1), self.stack, 1))
+            self.now = np.concatenate([self.now[:, :1], self.now], 1)
+            self.stacked = torch.cat([carry.before[:, :1], carry.before], 1)
+
+    def add(self, obs: np.ndarray, starts: np.ndarray) -> tuple[np.ndarray, Tensor]:
+        """All environments' present observations (N, *shape), of which some start an episode -> (N,), (N, P)."""
+        index = np.arange(self.count, self.count + len(obs))
+        frames = to_device(obs, self.device)
+        if self.stack == 1:
+            self._keep(frames)
+            return index, self.agent.perceive(frames)
+        first = np.repeat(index[:, None], self.stack, 1)
+        new = frames.unsqueeze(1)
+        if self.now is None:
+            self.now, self.stacked = first, new.repeat_interleave(self.stack, 1)
+        else:
+            self.now = np.concatenate([self.now[:, 1:], index[:, None]], 1)
+            self.stacked = torch.cat([self.stacked[:, 1:], new], 1)
+            if starts.any():
+                self.now[starts] = first[starts]
+                which = to_device(np.flatnonzero(starts), self.device)
+                self.stacked[which] = new[which].repeat_interleave(self.stack, 1)
+        self._keep(frames, self.now)
+        return index, self.agent.perceive(self.stacked)
+
+    def add_last(self, obs: np.ndarray, ended: np.ndarray) -> tuple[np.ndarray, Tensor]:
+        """The true last observations (B, *shape) of some environments; call it before `add` of the next ones."""
+        index = np.arange(self.count, self.count + len(obs))
+        frames = to_device(obs, self.device)
+        if self.stack == 1:
+            self._keep(frames)
+            return index, self.agent.perceive(frames)
+        assert self.now is not None
+        before = self.stacked[to_device(ended, self.device), 1:]
+        self._keep(frames, np.concatenate([self.now[ended, 1:], index[:, None]], 1))
+        return index, self.agent.perceive(torch.cat([before, frames.unsqueeze(1)], 1))
+
+    def _keep(self, frames: Tensor, history: np.ndarray | None = None) -> None:
+        self.chunks.append(frames)
+        self.count += len(frames)
+        if history is not None:
+            self.histories.append(history)
+
+    def all(self) -> tuple[Tensor, Tensor | None]:
+        """Frames (U, *observation), and their histories (U, K) where they are stacked."""
+        history = to_device(np.concatenate(self.histories), self.device) if self.histories else None
+        return torch.cat(self.chunks), history
+
+    def before(self) -> Tensor | None:
+        """What the next rollout has to know of this one's frames; the present ones are added again there."""
+        return self.stacked[:, :-1].clone() if self.stack > 1 else None
+
+
+class DistinctFrames(Frames):
+    """A frame that came before (byte for byte) is kept and encoded once: exact, since the policy does not change within
+    a rollout."""
+
+    def __init__(self, agent: Agent, carry: Carry) -> None:
+        super().__init__(agent, carry)
+        self.known: dict[bytes, int] = {}
         self.features = torch.empty(0, device=self.device)  # (room, P), grows
 
-    def add(self, obs: np.ndarray) -> tuple[np.ndarray, Tensor]:
-        """Observations (B, *shape) -> their indices (B,) and what the memory takes of them (B, P)."""
-        if self.known is None:
-            index = np.arange(self.count, self.count + len(obs))
-            self._keep(obs)
-            return index, self.agent.perceive(self.chunks[-1])
+    def add(self, obs: np.ndarray, starts: np.ndarray | None = None) -> tuple[np.ndarray, Tensor]:
         raw = obs.tobytes()
         size = len(raw) // len(obs)
         keys = [raw[i : i + size] for i in range(0, len(raw), size)]
@@ -99,7 +165,7 @@ class Frames:
             rows = list(map(self.known.get, keys))
         index = np.array(rows, np.int64)
         if fresh:
-            self._keep(obs[fresh])
+            self._keep(to_device(obs[fresh], self.device))
             new = self.agent.perceive(self.chunks[-1])
             if len(self.features) < self.count:
                 self.features = torch.cat(
@@ -108,12 +174,8 @@ class Frames:
             self.features[self.count - len(fresh) : self.count] = new
         return index, self.features[to_device(index, self.device)]
 
-    def _keep(self, obs: np.ndarray) -> None:
-        self.chunks.append(to_device(obs, self.device))
-        self.count += len(obs)
-
-    def stacked(self) -> Tensor:
-        return torch.cat(self.chunks)
+    def add_last(self, obs: np.ndarray, ended: np.ndarray) -> tuple[np.ndarray, Tensor]:
+        return self.add(obs)
 
 
 @torch.no_grad()
@@ -122,7 +184,7 @@ def collect(
 ) -> Rollout:
     """Let `policy` act for T steps; `carry` is brought up to date."""
     N, device = envs.num, agent.device
-    frames = Frames(agent, repeats)
+    frames = DistinctFrames(agent, carry) if repeats else Frames(agent, carry)
     noise = agent.actions.noise((T, N), generator)
     state, reset = carry.state, carry.reset
     first_state = tuple(s.clone() for s in state)
@@ -136,7 +198,7 @@ def collect(
     carry.policy = [policy if p in ("", policy) else MIXED for p in carry.policy]
 
     with agent.backbone_precision():  # one context for the whole loop, in which weights are cast once
-        index[0], x = frames.add(envs.obs)
+        index[0], x = frames.add(envs.obs, reset)
         for t in range(T):
             resets[t] = reset
             h, state = agent.remember(x, cleared(state, reset))
@@ -149,23 +211,25 @@ def collect(
             carry.length += 1
             if step.cell is not None:
                 cells.append(step.cell)
-            after, x = frames.add(step.obs)
-            next_index[t] = after
-            if t + 1 < T:
-                index[t + 1] = after
             reset = step.done
-            if step.done.any():
-                ended = np.flatnonzero(step.done)
-                next_index[t, ended], x_last = frames.add(step.last_obs)
+            if reset.any():
+                ended = np.flatnonzero(reset)
+                last, x_last = frames.add_last(step.last_obs, ended)
                 h_last, _ = agent.remember(x_last, tuple(s[ended] for s in state))
                 ends.append((t, ended, h_last))
+            after, x = frames.add(step.obs, reset)
+            next_index[t] = after
+            if reset.any():
+                next_index[t, ended] = last
+            if t + 1 < T:
+                index[t + 1] = after
             if step.over.any():
                 for i in np.flatnonzero(step.over):
                     episodes.append(Episode(carry.policy[i], float(carry.score[i]), int(carry.length[i])))
                     carry.score[i], carry.length[i], carry.policy[i] = 0.0, 0, policy
 
         h_beyond, _ = agent.remember(x, cleared(state, reset))  # features of s_T, where episodes go on
-    carry.state, carry.reset = state, reset.copy()
+    carry.state, carry.reset, carry.before = state, reset.copy(), frames.before()
     carry.policy = ["" if starts else p for p, starts in zip(carry.policy, step.over, strict=True)]
     critics = list(agent.critics)
     action = torch.stack(actions)  # (T, N, ...)
@@ -176,9 +240,11 @@ def collect(
         last = agent.heads(h_last, [], critics).value
         for c in critics:
             next_value[c][t, ended] = last[c]
+    kept, history = frames.all()
     return Rollout(
         acted=policy,
-        frames=frames.stacked(),
+        frames=kept,
+        history=history,
         index=to_device(index, device),
         next_index=to_device(next_index, device),
         reset=to_device(resets, device),

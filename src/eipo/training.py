@@ -45,7 +45,7 @@ class Training:
             torch.manual_seed(int(seeds[0]))
             self.agent = Agent(
                 self.envs.observation_space, self.envs.action_space, config.net,
-                self.method.policies, self.method.critics, precision,
+                self.method.policies, self.method.critics, precision, config.envs.stack,
             ).to(device)  # fmt: skip
             self.bonus = make_bonus(config.bonus, self.envs.observation_space).to(device)
         self.generator = torch.Generator(device).manual_seed(int(seeds[1]))

@@ -54,9 +54,9 @@ def read(
     index = part.take(rollout.index)
     if repeats:
         distinct, where = index.unique(return_inverse=True)
-        x = F.embedding(where, agent.encode(rollout.frames[distinct]))
+        x = F.embedding(where, agent.encode(rollout.seen(distinct)))
     else:
-        x = agent.encode(rollout.frames[index.flatten()]).unflatten(0, index.shape)
+        x = agent.encode(rollout.seen(index.flatten())).unflatten(0, index.shape)
     if part.columns:
         x = agent.unroll(x, tuple(s[part.index] for s in rollout.state), part.take(rollout.reset))
     return agent.heads(x.float(), policies, critics)
