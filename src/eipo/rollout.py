@@ -214,13 +214,13 @@ def collect(
             reset = step.done
             if reset.any():
                 ended = np.flatnonzero(reset)
-                last, x_last = frames.add_last(step.last_obs, ended)
+                last_index, x_last = frames.add_last(step.last_obs, ended)
                 h_last, _ = agent.remember(x_last, tuple(s[ended] for s in state))
                 ends.append((t, ended, h_last))
             after, x = frames.add(step.obs, reset)
             next_index[t] = after
             if reset.any():
-                next_index[t, ended] = last
+                next_index[t, ended] = last_index
             if t + 1 < T:
                 index[t + 1] = after
             if step.over.any():
