@@ -31,6 +31,7 @@ from .nets import Agent
 from .rollout import Rollout
 
 CONFIG, METRICS, VISITS, EVENTS = "config.json", "metrics.jsonl", "visits.safetensors", "tensorboard"
+EPISODES, EPISODE_COLUMNS = "episodes.csv", ("iteration", "steps", "policy", "score", "length")
 SLICES = 10  # of the run's time, in which visits are counted apart
 
 
@@ -66,6 +67,7 @@ class Tracker:
         )
         self.show = Display(config, self.out) if progress else None
         self._file: Any = None
+        self._episodes: Any = None
         self._events: Any = None
         self._made: list[Path] = []  # directories that this run made
 
@@ -82,6 +84,9 @@ class Tracker:
             self.out.mkdir(parents=True, exist_ok=True)
             (self.out / CONFIG).write_text(json.dumps(provenance(self.config), indent=1) + "\n")
             self._file = (self.out / METRICS).open("w")  # closed on exit
+            self._episodes = (self.out / EPISODES).open("w")
+            self._episodes.write(",".join(EPISODE_COLUMNS) + "\n")
+            self._episodes.flush()
             from torch.utils.tensorboard import SummaryWriter  # slow to import, and only needed here
 
             self._events = SummaryWriter(str(self.out / EVENTS))
@@ -92,6 +97,8 @@ class Tracker:
             self.show.stop()
         if self._file is not None:
             self._file.close()
+        if self._episodes is not None:
+            self._episodes.close()
         if self._events is not None:
             self._events.close()
         if kind is not None and issubclass(kind, EipoError) and not self.metrics:
@@ -100,7 +107,7 @@ class Tracker:
     def _leave_nothing(self) -> None:
         """Take back what was made for a run that could not begin. The directory was empty before."""
         if self.out is not None:
-            for name in (CONFIG, METRICS):
+            for name in (CONFIG, METRICS, EPISODES):
                 (self.out / name).unlink(missing_ok=True)
             shutil.rmtree(self.out / EVENTS, ignore_errors=True)
             for directory in self._made:
@@ -117,6 +124,7 @@ class Tracker:
             count = np.bincount(rollout.cells.ravel(), minlength=self.visits.shape[-1])
             self.visits[when, self.policies.index(rollout.acted)] += count
         if self._file is not None:
+            self._write_episodes(rollout, metrics)  # first: what has a line of metrics has all its episodes
             self._file.write(json.dumps(metrics) + "\n")
             self._file.flush()
             for name, value in metrics.items():
@@ -124,6 +132,12 @@ class Tracker:
                     self._events.add_scalar(name, value, metrics["steps"])
         if self.show is not None:
             self.show.update(metrics)
+
+    def _write_episodes(self, rollout: Rollout, metrics: dict[str, Any]) -> None:
+        """The iteration's episodes in the order in which they ended."""
+        when = f"{metrics['iteration']},{metrics['steps']}"
+        self._episodes.writelines(f"{when},{e.policy},{e.score!r},{e.length}\n" for e in rollout.episodes)
+        self._episodes.flush()
 
     @uninterrupted()
     def finish(self, agent: TrainedAgent) -> None:

@@ -13,13 +13,25 @@ from safetensors.numpy import load_file, save_file
 from eipo.envs.maze.board import BOARD, SIZE
 from eipo.errors import EipoError
 from eipo.study.groups import grouped
-from eipo.study.runs import AGENT, CONFIG, METRICS, VISITS, find_runs, read_run, read_runs, smooth
+from eipo.study.runs import (
+    AGENT,
+    CONFIG,
+    EPISODE_COLUMNS,
+    EPISODES,
+    METRICS,
+    VISITS,
+    find_runs,
+    read_run,
+    read_runs,
+    smooth,
+)
 
 
 def test_the_names_of_the_files_are_the_trackers() -> None:
     from eipo import agent, tracking
 
     assert (CONFIG, METRICS, VISITS) == (tracking.CONFIG, tracking.METRICS, tracking.VISITS)
+    assert (EPISODES, EPISODE_COLUMNS) == (tracking.EPISODES, tracking.EPISODE_COLUMNS)
     assert AGENT == (agent.WEIGHTS, agent.DESCRIPTION)
 
 

@@ -21,6 +21,7 @@ from safetensors import SafetensorError, safe_open
 from ..errors import EipoError
 
 CONFIG, METRICS, VISITS = "config.json", "metrics.jsonl", "visits.safetensors"
+EPISODES, EPISODE_COLUMNS = "episodes.csv", ("iteration", "steps", "policy", "score", "length")
 AGENT = ("agent.safetensors", "agent.json")  # written last, in this order
 FORMAT = 1
 NEEDED = ("env", "method_name", "seed", "steps")
