@@ -13,7 +13,8 @@ import torch
 import eipo  # noqa: F401  (registers the maze)
 from eipo.bonuses import NoBonus
 from eipo.config import PPO, Net
-from eipo.envs.batch import Batch, make_batch
+from eipo.envs.batch import Batch
+from eipo.envs.make import make_batch
 from eipo.nets import Agent
 from eipo.rollout import Carry, Rollout, collect
 from eipo.update import Learner

@@ -66,6 +66,9 @@ class Bonus:
 class Net:
     """The policy and value network: an encoder, a memory, linear heads."""
 
+    convs: Annotated[
+        Literal["paper", "nature"], Doc("convolutions for images: the paper's two, or the Nature DQN's three")
+    ] = "paper"
     dense: Annotated[int, Doc("width of the dense layer(s) of the encoder")] = 512
     layers: Annotated[int, Doc("dense layers of the encoder; for images they follow the convolutions")] = 1
     memory: Annotated[Literal["none", "lstm"], Doc("what is remembered between steps")] = "lstm"

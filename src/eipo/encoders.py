@@ -15,6 +15,12 @@ from .inputs import Stacked, observation_input
 
 M = TypeVar("M", bound=nn.Module)
 
+# (channels, kernel, stride, padding) of each convolution
+CONVS = {
+    "paper": ((16, 8, 4, 0), (32, 4, 2, 1)),
+    "nature": ((32, 8, 4, 0), (64, 4, 2, 0), (64, 3, 1, 0)),
+}
+
 
 def layer(module: M, gain: float = sqrt(2.0)) -> M:
     """Orthogonal weights, zero biases: the custom start of PPO's networks."""
@@ -36,13 +42,11 @@ class Encoder(nn.Module):
             self.input, shape = Stacked(self.input), (stack * shape[0], *shape[1:])
         layers: list[nn.Module] = []
         if len(shape) == 3:
-            layers += [
-                layer(nn.Conv2d(shape[0], 16, 8, 4)),
-                nn.ReLU(),
-                layer(nn.Conv2d(16, 32, 4, 2, 1)),
-                nn.ReLU(),
-                nn.Flatten(),
-            ]
+            channels = shape[0]
+            for out, kernel, stride, padding in CONVS[net.convs]:
+                layers += [layer(nn.Conv2d(channels, out, kernel, stride, padding)), nn.ReLU()]
+                channels = out
+            layers.append(nn.Flatten())
             try:
                 width = nn.Sequential(*layers)(torch.zeros(1, *shape)).shape[1]
             except RuntimeError as e:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from typing import Any
 
 from .config import PPO, Bonus, Compute, Config, Envs, Method, Net, with_settings
@@ -41,15 +42,15 @@ class Preset:
     envs: Envs
     bonus: Bonus
     compute: Compute = field(default_factory=Compute)
-    for_envs: tuple[str, ...] = ()  # ids that take this preset when none is named
+    for_envs: tuple[str, ...] = ()  # ids (patterns) that take this preset when none is named
 
 
 PRESETS = {
     "maze-grid": Preset(
         "the maze from its 5 x 5 cell codes: dense 128 + LSTM 128, 64 x 500, learns faster than the paper's",
         Net(dense=128, width=128),
-        # Reward was seen early by every seed and lost again by most: with the paper's 1e-4, 0.1, 0.001 and 0.95 by two of
-        # two, with 3e-4 and 0.2 by three of five (docs/maze.md). What is seen rarely must be learned fast.
+        # Every seed saw reward early, most lost it again: with the paper's 1e-4, 0.1, 0.001 and 0.95 two of two,
+        # with 3e-4 and 0.2 three of five (docs/maze.md). What is seen rarely must be learned fast.
         PPO(epochs=3, minibatches=4, lr=3e-4, clip=0.2, entropy=0.01, gae_lambda=0.98),
         Envs(num=64, steps=500, options={"observation": "grid"}, repeats=True),
         Bonus(share=0.5, features=128),
@@ -71,6 +72,25 @@ PRESETS = {
         Bonus(share=0.25, features=64),
         Compute(precision="fp32"),
     ),
+    "atari-paper": Preset(
+        "Atari with the paper's network (conv + LSTM 512, one gray frame) and tables, 128 games x 128 steps",
+        Net(),
+        PPO(),
+        Envs(options={"repeat_action_probability": 0.0}, clip_reward=True),
+        Bonus(),
+        for_envs=("ALE/*",),
+    ),
+    "atari-ff": Preset(
+        "Atari feed-forward: the Nature DQN's convolutions on four gray frames, lives end what is learned from",
+        Net(convs="nature", memory="none"),
+        PPO(),
+        Envs(
+            options={"repeat_action_probability": 0.0, "life_loss": True, "use_fire_reset": True},
+            stack=4,
+            clip_reward=True,
+        ),
+        Bonus(),
+    ),
 }
 
 
@@ -87,7 +107,7 @@ def make_config(
     if method not in METHODS:
         raise unknown("method", method, METHODS)
     if preset is None:
-        preset = next((name for name, p in PRESETS.items() if env in p.for_envs), "classic")
+        preset = next((n for n, p in PRESETS.items() if any(fnmatchcase(env, e) for e in p.for_envs)), "classic")
     if preset not in PRESETS:
         raise unknown("preset", preset, PRESETS)
     p, m = PRESETS[preset], METHODS[method]

@@ -20,7 +20,7 @@ from .bonuses import make_bonus
 from .config import Config, check
 from .core import objective, ppo
 from .core.moments import RewardScale
-from .envs.batch import make_batch
+from .envs.make import make_batch
 from .errors import EipoError
 from .methods import make_method
 from .nets import Agent

@@ -46,7 +46,8 @@ def names_text() -> str:
                 "environments (ENV)",
                 [(name, "") for name in OWN_ENVS]
                 + [
-                    ("any Gymnasium id", "as CartPole-v1, with a discrete action space; its package must be installed"),
+                    ("any Gymnasium id", "as CartPole-v1; its package must be installed"),
+                    ("ALE/NAME-v5", "Atari: ALE/Breakout-v5 and the others (pip install 'eipo[atari]')"),
                     ("module:Name-v0", "imports `module` first, which registers your own environment"),
                 ],
             ),

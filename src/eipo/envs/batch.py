@@ -1,17 +1,11 @@
-"""One batched interface over every environment: it hides autoreset and true last frames, and checks what comes out."""
+"""One batched interface over every environment: it hides autoreset and lives, and checks what comes out."""
 
 from __future__ import annotations
 
-import difflib
-import functools
-import importlib
-import warnings
 from dataclasses import dataclass
-from typing import Any
 
-import gymnasium as gym
 import numpy as np
-from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
+from gymnasium.vector import VectorEnv
 
 from ..errors import EipoError
 
@@ -62,13 +56,18 @@ class Batch:
             i = int(np.flatnonzero(~np.isfinite(reward))[0])
             raise EipoError(f"{self.id}: reward {reward[i]} from environment {i} at its step {self.steps}")
         self._check_observation(self.obs)
-        done = terminated | truncated
+        over = terminated | truncated
+        lost = info.get("life_lost")  # the game goes on, but what was learned from it so far ends here
+        if lost is not None:
+            terminated = terminated | lost
+        done = over if lost is None else over | lost
         last = self.obs[:0]
         if done.any():
-            last = np.stack([np.asarray(info["final_obs"][i]) for i in np.flatnonzero(done)])
-            self._check_observation(last, np.flatnonzero(done))
+            which = np.flatnonzero(done)
+            last = np.stack([np.asarray(info["final_obs"][i] if over[i] else self.obs[i]) for i in which])
+            self._check_observation(last, which)
         learned = np.sign(reward) if self.clip_reward else reward
-        return Step(self.obs, learned, reward, terminated, truncated, done, done, last, info.get("cell"))
+        return Step(self.obs, learned, reward, terminated, truncated, done, over, last, info.get("cell"))
 
     def _check_observation(self, obs: np.ndarray, which: np.ndarray | None = None) -> None:
         if obs.dtype.kind == "f" and not np.isfinite(obs).all():
@@ -87,43 +86,3 @@ def _board(venv: VectorEnv) -> np.ndarray | None:
     """The map of a grid world (rows, columns) that names its cells row by row, where the environment has one."""
     board = getattr(venv.unwrapped, "board", None)
     return np.asarray(board) if board is not None else None
-
-
-def make_batch(env_id: str, num: int, options: dict[str, Any], clip_reward: bool = False) -> Batch:
-    """N environments by id: the environment's own vector form where it has one, else one after the other."""
-    spec = _find(env_id)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)
-            venv = None
-            if spec.vector_entry_point is not None:
-                venv = gym.make_vec(env_id, num_envs=num, vectorization_mode="vector_entry_point", **options)
-                if venv.metadata.get("autoreset_mode") != AutoresetMode.SAME_STEP:
-                    venv.close()  # a vector form that loses the true last observation is of no use here
-                    venv = None
-            if venv is None:
-                make = functools.partial(gym.make, env_id, disable_env_checker=True, **options)
-                venv = SyncVectorEnv([make] * num, autoreset_mode=AutoresetMode.SAME_STEP)
-    except Exception as e:
-        why = str(e).splitlines()[0] if str(e) else repr(e)
-        if isinstance(e, gym.error.DependencyNotInstalled | ImportError):
-            raise EipoError(f"{env_id} needs a package that is missing: {why}") from e
-        given = f" with the options {', '.join(f'{k}={v}' for k, v in options.items())} (preset or --set)"
-        raise EipoError(f"{env_id} could not be made{given if options else ''}: {why}") from e
-    return Batch(venv, env_id, clip_reward)
-
-
-def _find(env_id: str) -> gym.envs.registration.EnvSpec:
-    module, _, name = env_id.rpartition(":")
-    try:
-        if module:
-            importlib.import_module(module)  # which registers the environment
-        return gym.spec(name)
-    except gym.error.DeprecatedEnv as e:
-        raise EipoError(f"environment {env_id!r}: {e}") from e
-    except (gym.error.Error, ImportError) as e:
-        if env_id in gym.registry or isinstance(e, ImportError):
-            raise EipoError(f"environment {env_id!r}: {e}") from e
-        if near := difflib.get_close_matches(env_id, gym.registry, n=1, cutoff=0.7):
-            raise EipoError(f"unknown environment {env_id!r}; did you mean {near[0]!r}?") from e
-        raise EipoError(f"unknown environment {env_id!r}: {e} `eipo list` says what can be named") from e
