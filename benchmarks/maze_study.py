@@ -10,18 +10,8 @@ It can be stopped and started again: finished runs stay, half-finished ones are 
 from __future__ import annotations
 
 import argparse
-import csv
-import dataclasses
-import fcntl
-import json
-import os
-import shutil
-import signal
-import subprocess
 import sys
-import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,98 +20,21 @@ import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from eipo import Config, make_config
 from eipo.errors import EipoError
 from eipo.study.figures import BEST, METHODS, QUIET, STYLE, colour, draw_seeds, label_ends, limits, mark_best, millions
-from eipo.study.groups import flatten
-from eipo.study.runs import AGENT, CONFIG, RunData, read_run, read_runs
+from eipo.study.runs import RunData, read_runs
+from runner import FINAL, LAST, Job, final_row, main, parser, read, returns, text, write
 
 ENV = "eipo/Maze-v0"
-ROOT = Path(__file__).resolve().parent.parent
 BINS = 60
-LAST = 0.05  # share of the iterations that the final return is the mean of
 CURVES = ("method", "seed", "steps", "return", "return_E", "return_EI", "alpha")
-FINAL = (
-    "method", "seed", "steps", "final_return", "final_return_E", "final_return_EI", "best_return", "steps_per_second",
-    "seconds", "commit",
-)  # fmt: skip
 
 
-def command(method: str, steps: int, seed: int, out: Path, settings: Sequence[str]) -> list[str]:
-    """One run as a process of its own."""
-    chosen = [word for setting in settings for word in ("--set", setting)]
+def jobs(args: argparse.Namespace) -> list[Job]:
+    """Seeds are the outer loop, so that what is there after any time compares the methods evenly."""
     return [
-        sys.executable, "-m", "eipo", "train", ENV, "--method", method, "--steps", str(steps), "--seed", str(seed),
-        "--out", str(out), *chosen,
+        Job(args.out / f"{m}-{s}", ENV, m, s, args.steps, args.set) for s in args.seeds for m in args.methods
     ]  # fmt: skip
-
-
-def is_done(run: Path, asked: Config) -> bool:
-    """Finished as asked for. What is there but unfinished is removed; a finished run of something else is not."""
-    if not run.exists():
-        return False
-    if all((run / name).is_file() for name in AGENT):
-        wanted, found = flatten(json.loads(json.dumps(dataclasses.asdict(asked)))), flatten(read_run(run).config)
-        other = [key for key in wanted | found if wanted.get(key) != found.get(key)]
-        if other:
-            raise EipoError(f"{run} was made with another {', '.join(other)}: choose another --out, or remove it")
-        return True
-    if any(run.iterdir()) and not (run / CONFIG).is_file():
-        raise EipoError(f"{run} is in the way, and is not a run")
-    shutil.rmtree(run)
-    return False
-
-
-@contextmanager
-def alone(out: Path) -> Iterator[None]:
-    """Two studies in one directory would remove each other's runs."""
-    out.mkdir(parents=True, exist_ok=True)
-    with open(out / ".lock", "w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as e:
-            raise EipoError(f"another study is writing to {out}") from e
-        yield
-
-
-def train(args: argparse.Namespace) -> int:
-    """Train what is missing, `jobs` at a time; the number of runs that failed."""
-    # Seeds are the outer loop, so that what is there after any time compares the methods evenly.
-    todo = [(m, s, args.out / f"{m}-{s}") for s in args.seeds for m in args.methods]
-    asked = {(m, s): make_config(ENV, method=m, steps=args.steps, seed=s, settings=args.set) for m, s, _ in todo}
-    missing = [(m, s, run) for m, s, run in todo if not is_done(run, asked[m, s])]
-    print(f"{len(todo)} runs, {len(todo) - len(missing)} of them finished before", flush=True)
-    left, failed, ended = list(missing), 0, 0
-    running: dict[Path, tuple[subprocess.Popen[bytes], float]] = {}
-    try:
-        while left or running:
-            while left and len(running) < args.jobs:
-                method, seed, run = left.pop(0)
-                with open(run.with_suffix(".log"), "w") as log:
-                    call = command(method, args.steps, seed, run, args.set)
-                    running[run] = (subprocess.Popen(call, stdout=log, stderr=log, cwd=ROOT), time.monotonic())
-            time.sleep(0.2)
-            for run, (child, began) in list(running.items()):
-                if child.poll() is not None:
-                    del running[run]
-                    ended += 1
-                    failed += child.returncode != 0
-                    line = outcome(run, child.returncode, time.monotonic() - began)
-                    print(f"{ended}/{len(missing)} {line}", flush=True)
-    finally:
-        for child, _ in running.values():
-            child.terminate()
-        for child, _ in running.values():
-            child.wait()
-    return failed
-
-
-def outcome(run: Path, code: int, seconds: float) -> str:
-    """One plain line about a run that has ended."""
-    if code != 0:
-        return f"{run.name}: failed with exit code {code}, see {run.with_suffix('.log')}"
-    row = final_row(read_run(run))
-    return f"{run.name}: final return {row['final_return']}, {row['steps_per_second']} steps/s, {seconds / 60:.1f} min"
 
 
 def collect(out: Path, results: Path) -> None:
@@ -147,52 +60,6 @@ def curve_rows(run: RunData) -> list[dict[str, Any]]:
             "alpha": text(alpha[-1], 6),
         })  # fmt: skip
     return rows
-
-
-def returns(run: RunData, part: np.ndarray) -> dict[str, str]:
-    """Mean episode returns over some iterations: every episode's, and each policy's own."""
-    episodes = run.column("episodes")[part]
-    means = {}
-    for name in ("return", "return_E", "return_EI"):
-        value = run.column(name)[part]
-        known = np.isfinite(value)
-        means[name] = text(np.average(value[known], weights=episodes[known]) if known.any() else np.nan)
-    return means
-
-
-def final_row(run: RunData) -> dict[str, Any]:
-    """A run in one line."""
-    last = np.arange(len(run))[-max(1, round(LAST * len(run))) :]
-    seconds = (np.diff(run.column("steps"), prepend=0.0) / run.column("steps_per_second")).sum()
-    git = run.about.get("git") or {}
-    score = run.column("return")
-    return {
-        "method": run.method, "seed": run.seed, "steps": int(run.column("steps")[-1]),
-        **{f"final_{name}": value for name, value in returns(run, last).items()},
-        "best_return": text(np.nanmax(score) if np.isfinite(score).any() else np.nan),
-        "steps_per_second": round(run.column("steps")[-1] / seconds), "seconds": round(seconds),
-        "commit": git.get("commit", "")[:10] + ("+changes" if git.get("dirty") else ""),
-    }  # fmt: skip
-
-
-def text(value: float, digits: int = 2) -> str:
-    """Short, and empty where there is nothing."""
-    return f"{value:.{digits}f}".rstrip("0").rstrip(".") if np.isfinite(value) else ""
-
-
-def write(file: Path, names: Sequence[str], rows: Sequence[dict[str, Any]]) -> None:
-    with open(file, "w", newline="") as f:
-        table = csv.DictWriter(f, names, lineterminator="\n")
-        table.writeheader()
-        table.writerows(rows)
-
-
-def read(file: Path) -> list[dict[str, str]]:
-    try:
-        with open(file, newline="") as f:
-            return list(csv.DictReader(f))
-    except OSError as e:
-        raise EipoError(f"{file} cannot be read: {e.strerror}; `--collect` makes it from the runs") from e
 
 
 def draw(results: Path) -> None:
@@ -259,41 +126,11 @@ def draw_finals(ax: Any, finals: Sequence[dict[str, str]], methods: Sequence[str
 
 
 def options() -> argparse.Namespace:
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--out", type=Path, default=ROOT / "runs" / "maze", help="directory of the runs")
+    p = parser(__doc__, "maze")
     p.add_argument("--methods", nargs="+", default=["eo", "rnd", "en", "dy", "dc", "eipo"], metavar="NAME")
     p.add_argument("--seeds", nargs="+", type=int, default=list(range(5)), metavar="N")
-    p.add_argument("--steps", type=int, default=6_000_000, metavar="N", help="of each run")
-    p.add_argument("--jobs", type=int, default=min(2, os.cpu_count() or 1), metavar="N", help="runs at a time")
-    p.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="as for eipo train; for all runs")
-    p.add_argument("--results", type=Path, default=ROOT / "results", help="directory of the CSVs and the figure")
-    p.add_argument("--collect", action="store_true", help="train nothing: CSVs and figure from the finished runs")
-    p.add_argument("--draw", action="store_true", help="train nothing: the figure from the CSVs")
-    args = p.parse_args()
-    args.out = args.out.resolve()  # the runs' processes have another working directory
-    args.set = ["compute.threads=1", "compute.shards=1", *args.set]  # so that --jobs runs share the machine fairly
-    return args
-
-
-def main() -> int:
-    args = options()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the runs under way are ended too
-    failed = 0
-    try:
-        if not (args.collect or args.draw):
-            with alone(args.out):
-                failed = train(args)
-        if not args.draw:
-            collect(args.out, args.results)
-        draw(args.results)
-    except EipoError as e:
-        print(f"error: {e}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        print("stopped; the same command goes on from here", file=sys.stderr)
-        return 130
-    return 1 if failed else 0
+    return p.parse_args()
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(options(), jobs, collect, draw))

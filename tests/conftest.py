@@ -148,9 +148,11 @@ def reading_agent() -> Callable[..., Agent]:
 def play() -> Callable[..., Rollout]:
     """play(envs, agent, T): a rollout from the start of all episodes."""
 
-    def roll(envs: Batch, agent: Agent, T: int, policy: str = "EI", repeats: bool = False, seed: int = 0) -> Rollout:
+    def roll(
+        envs: Batch, agent: Agent, T: int, *policies: str, repeats: bool = False, seed: int = 0
+    ) -> Rollout:  # fmt: skip
         carry = Carry.start(agent, envs.num)
-        return collect(envs, agent, policy, T, carry, torch.Generator().manual_seed(seed), repeats)
+        return collect(envs, agent, policies or ("EI",), T, carry, torch.Generator().manual_seed(seed), repeats)
 
     return roll
 

@@ -117,7 +117,7 @@ def first_column(page: str, heading: str) -> list[str]:
 
 def test_every_metric_is_documented_and_every_documented_metric_exists() -> None:
     written: set[str] = set()
-    for method in ("eipo", "dc"):
+    for method in ("eipo", "dc", "hepo"):
         run = eipo.train(
             "eipo/Maze-v0", method=method, steps=300,
             settings=TINY | ({"method.switch": "alternate"} if method == "eipo" else {}),

@@ -17,24 +17,24 @@ from eipo.config import PPO
 from eipo.config import Method as MethodConfig
 from eipo.core import objective, ppo
 from eipo.core.moments import RewardScale
-from eipo.methods import EIPO, Decoupled, Lam, SinglePolicy, Targets, make_method
+from eipo.methods import EIPO, Decoupled, Gap, Lam, SinglePolicy, Targets, make_method
 from eipo.presets import METHODS, make_config
 from eipo.training import Training
 from eipo.update import log_prob_now
 
 T, N = 7, 3
+EVERYWHERE = {p: torch.ones(T, N) for p in ("E", "EI", "I")}
 
 
 def streams(r_E: float = 0.0, r_I: float = 0.0, **A: float) -> Streams:
     """Streams that are the same at every step."""
     values = {"E__E": 0.0, "E__EI": 0.0, "I__EI": 0.0} | A
     full = {c: torch.full((T, N), a) for c, a in values.items()}
-    return Streams(
-        torch.full((T, N), r_E), torch.full((T, N), r_E), torch.full((T, N), r_I), torch.zeros(T, N), full, full
-    )
+    r = [torch.full((T, N), value) for value in (r_E, r_E, r_I, 0.0)]
+    return Streams(*r, full, full, EVERYWHERE)
 
 
-def no_gap(A_E__E: Tensor) -> float:
+def no_gap(A: Tensor, policy: str) -> float:
     raise AssertionError("alpha must not move here")
 
 
@@ -42,7 +42,7 @@ def eipo(**changes: Any) -> EIPO:
     return EIPO(MethodConfig(rule="eipo", **changes), iterations=100)
 
 
-def drive(method: EIPO, Js: Sequence[float], gap: Callable[[Tensor], float] = lambda A: 0.0) -> list[dict[str, Any]]:
+def drive(method: EIPO, Js: Sequence[float], gap: Gap = lambda A, policy: 0.0) -> list[dict[str, Any]]:
     """One iteration for each J. With r_E and A at 0, U_max = r_I and U_min = -r_I, so J = r_I in both stages."""
     return [method.step(streams(r_I=J), gap) for J in Js]
 
@@ -58,18 +58,18 @@ def test_single_policy_climbs_task_or_task_plus_lam_times_bonus() -> None:
     eo = make_method(METHODS["eo"].method, 10)
     assert eo.targets(streams(E__E=2.0)).advantage.keys() == {"E"}
     assert eo.targets(streams(E__E=2.0)).advantage["E"][0, 0] == 2.0
-    assert (eo.behaviour(), eo.trained_critics()) == ("E", ("E__E",))
+    assert (eo.behaviour(), eo.trained_critics()) == (("E",), ("E__E",))
     for name in ("rnd", "en"):
         mixed = make_method(dataclasses.replace(METHODS[name].method, lam=0.5), 10)
         # 2 + 0.5 * 3
         assert mixed.targets(streams(E__EI=2.0, I__EI=3.0)).advantage["EI"][0, 0] == 3.5
-        assert (mixed.behaviour(), mixed.trained_critics()) == ("EI", ("E__EI", "I__EI"))
+        assert (mixed.behaviour(), mixed.trained_critics()) == (("EI",), ("E__EI", "I__EI"))
 
 
 def test_decoupled_trains_the_task_policy_on_the_mixed_policys_data() -> None:
     dc = Decoupled(MethodConfig(rule="decoupled", lam=0.5, kl_weight=0.25), 10)
     targets = dc.targets(streams(E__E=7.0, E__EI=2.0, I__EI=3.0))
-    assert dc.behaviour() == "EI"
+    assert dc.behaviour() == ("EI",)
     assert {p: a[0, 0].item() for p, a in targets.advantage.items()} == {"E": 7.0, "EI": 3.5}
     assert targets.kl_weight == 0.25
 
@@ -79,7 +79,7 @@ def test_eipo_in_the_min_stage() -> None:
     targets = method.targets(streams(4.0, 3.0, E__EI=5.0, I__EI=7.0, E__E=1000.0))
     # U_min = (0.25 - 1) * 4 - 2 * 3 + 5 + 2 * 7 = 10;  pi_EI: 5 + 2 * 7 = 19
     assert {p: a[0, 0].item() for p, a in targets.advantage.items()} == {"E": 10.0, "EI": 19.0}
-    assert (method.behaviour(), method.trained_critics()) == ("EI", ("E__EI", "I__EI"))
+    assert (method.behaviour(), method.trained_critics()) == (("EI",), ("E__EI", "I__EI"))
     # J has the sign of the objective, which this stage lowers: minus U_min
     assert method.step(streams(4.0, 3.0, E__EI=5.0, I__EI=7.0), no_gap)["J"] == -10.0
 
@@ -90,8 +90,8 @@ def test_eipo_in_the_max_stage() -> None:
     targets = method.targets(streams(4.0, 3.0, E__E=8.0, E__EI=1000.0, I__EI=1000.0))
     # U_max = 4 + 2 * 3 + 0.25 * 8 = 12;  pi_E: 8
     assert {p: a[0, 0].item() for p, a in targets.advantage.items()} == {"E": 8.0, "EI": 12.0}
-    assert (method.behaviour(), method.trained_critics()) == ("E", ("E__E",))
-    assert method.step(streams(4.0, 3.0, E__E=8.0), lambda A: 0.0)["J"] == 12.0
+    assert (method.behaviour(), method.trained_critics()) == (("E",), ("E__E",))
+    assert method.step(streams(4.0, 3.0, E__E=8.0), lambda A, policy: 0.0)["J"] == 12.0
 
 
 def test_decay_falls_from_lam_to_lam_min() -> None:
@@ -119,7 +119,7 @@ def test_decay_runs_with_the_iterations() -> None:
 def test_the_min_stage_comes_first_and_starts_from_J_0() -> None:
     """It goes on only while J falls below the 0 that it starts from."""
     method = eipo()
-    assert method.behaviour() == "EI"
+    assert method.behaviour() == ("EI",)
     assert stages(drive(method, [-1.0, -2.0, -1.5, 0.0])) == ["min", "min", "min", "max"]
     assert stages(drive(eipo(), [0.0, 0.0])) == ["min", "max"]
     assert stages(drive(eipo(), [0.1, 0.1])) == ["min", "max"]
@@ -152,7 +152,8 @@ JS = [1.0, 2.0, 3.0, 3.0, 2.0, 2.0, 2.5]
 def test_defect_6c_alpha_moves_once_when_the_max_stage_ends_and_against_the_gap() -> None:
     calls: list[float] = []
 
-    def gap(A_E__E: Tensor) -> float:
+    def gap(A_E__E: Tensor, policy: str) -> float:
+        assert policy == "EI"
         calls.append(A_E__E.mean().item())
         return -0.02  # the mixed policy earns less: alpha must rise
 
@@ -165,11 +166,11 @@ def test_defect_6c_alpha_moves_once_when_the_max_stage_ends_and_against_the_gap(
 
 
 def test_defect_6c_alpha_falls_when_the_mixed_policy_earns_more() -> None:
-    assert drive(eipo(beta=0.1), JS, lambda A: 0.02)[-1]["alpha"] == pytest.approx(0.498)
+    assert drive(eipo(beta=0.1), JS, lambda A, policy: 0.02)[-1]["alpha"] == pytest.approx(0.498)
 
 
 def test_every_max_rule_moves_alpha_after_every_max_iteration() -> None:
-    metrics = drive(eipo(beta=0.1, alpha_rule="every_max"), JS, lambda A: -0.02)
+    metrics = drive(eipo(beta=0.1, alpha_rule="every_max"), JS, lambda A, policy: -0.02)
     assert [m["alpha"] for m in metrics] == pytest.approx([0.5, 0.502, 0.504, 0.506, 0.506, 0.506, 0.508])
 
 
@@ -192,12 +193,12 @@ def test_observed_rule_reads_what_each_policy_earned_when_it_acted(by_EI: float,
 
 @pytest.fixture
 def scored(scripted: Callable, make_agent: Callable, play: Callable) -> Callable:
-    """scored(policy) -> agent, rollout, streams whose advantages have means far from 0."""
+    """scored(policy, ...) -> agent, rollout, streams whose advantages have means far from 0."""
 
-    def make(policy: str, end: str = "turns") -> tuple:
+    def make(*policies: str, end: str = "turns") -> tuple:
         envs = scripted(end=end)
         agent = make_agent(envs)
-        rollout = play(envs, agent, T, policy)
+        rollout = play(envs, agent, T, *policies)
         critics = ("E__E", "E__EI", "I__EI")
         return agent, rollout, appraise(rollout, NoBonus(), None, RewardScale(N, 0.9), critics, PPO(gamma=0.9))
 
@@ -221,7 +222,7 @@ def test_defect_6a_the_switch_reads_raw_u_after_a_normalizing_update(
         monkeypatch.setattr(ppo, "normalize", in_place)
     method = eipo()
     method.max_stage = max_stage
-    agent, rollout, s = scored(method.behaviour())
+    agent, rollout, s = scored(*method.behaviour())
     targets = method.targets(s)
     before = [x.clone() for x in tensors(s, targets)]
     # U by hand: r_E + alpha * A_E__E, or (alpha - 1) r_E + A_E__EI + A_I__EI; there is no bonus here
@@ -231,7 +232,7 @@ def test_defect_6a_the_switch_reads_raw_u_after_a_normalizing_update(
     make_learner(agent, lr=1e-3).update(rollout, targets, s.returns, torch.Generator().manual_seed(0))
     unchanged = all(torch.equal(x, y) for x, y in zip(before, tensors(s, targets), strict=True))
     assert unchanged is not defective
-    found = method.step(s, lambda A: 0.0)["J"]
+    found = method.step(s, lambda A, policy: 0.0)["J"]
     if not defective:
         assert found == pytest.approx(J, rel=1e-5)
     elif max_stage:  # A_E__E itself is climbed in this stage: its mean would be gone from J
@@ -289,7 +290,7 @@ def test_defect_6d_the_task_policys_own_advantage_is_computed(scored: Callable, 
     method = make_method(MethodConfig(rule=rule, policy="E"), 10)
     if rule == "eipo":
         method.max_stage = True
-    _, rollout, _ = scored(method.behaviour())
+    _, rollout, _ = scored(*method.behaviour())
     s = appraise(
         rollout, NoBonus(), None, RewardScale(N, 0.9), method.trained_critics(), PPO(gamma=0.9, gae_lambda=0.5)
     )

@@ -59,7 +59,7 @@ def test_stacked_frames_are_the_episodes_last_ones_each_kept_once(
     agent = make_agent(envs, stack=3)
     carry, g, t = Carry.start(agent, 3), torch.Generator().manual_seed(0), 0
     for k, length in enumerate(steps):
-        rollout = collect(envs, agent, "EI", length, carry, g)
+        rollout = collect(envs, agent, ["EI"], length, carry, g)
         for s in range(length):
             for n in range(3):
                 assert rollout.seen(rollout.index[s, n]).tolist() == expected_stack(n, t + s)
@@ -103,7 +103,7 @@ def test_resets_go_on_into_the_next_rollout(scripted: Callable, make_agent: Call
     envs = scripted()
     agent = make_agent(envs)
     carry, g = Carry.start(agent, 3), torch.Generator().manual_seed(0)
-    pieces = [collect(envs, agent, "EI", steps, carry, g) for steps in (3, 1, 6)]
+    pieces = [collect(envs, agent, ["EI"], steps, carry, g) for steps in (3, 1, 6)]
     reset = torch.cat([r.reset for r in pieces])
     for n, length in enumerate(LENGTH):
         assert reset[:, n].tolist() == [t % length == 0 for t in range(10)]
@@ -126,7 +126,7 @@ def test_an_episode_is_its_policys_own_or_mixed(scripted: Callable, make_agent: 
     envs = scripted()
     agent = make_agent(envs)
     carry, g = Carry.start(agent, 3), torch.Generator().manual_seed(0)
-    rollouts = [collect(envs, agent, p, steps, carry, g) for p, steps in (("EI", 4), ("E", 4), ("E", 2))]
+    rollouts = [collect(envs, agent, [p], steps, carry, g) for p, steps in (("EI", 4), ("E", 4), ("E", 2))]
 
     def who(k: int, length: int) -> list[str]:
         return [e.policy for e in rollouts[k].episodes if e.length == length]
@@ -142,8 +142,8 @@ def test_an_episode_that_starts_with_a_rollout_is_that_policys_own(scripted: Cal
     envs = scripted()
     agent = make_agent(envs)
     carry, g = Carry.start(agent, 3), torch.Generator().manual_seed(0)
-    collect(envs, agent, "EI", 3, carry, g)  # the episode of three steps ends with this rollout
-    rollout = collect(envs, agent, "E", 3, carry, g)
+    collect(envs, agent, ["EI"], 3, carry, g)  # the episode of three steps ends with this rollout
+    rollout = collect(envs, agent, ["E"], 3, carry, g)
     assert [e.policy for e in rollout.episodes if e.length == 3] == ["E"]
     assert [e.policy for e in rollout.episodes if e.length == 5] == [MIXED]
 
@@ -152,7 +152,7 @@ def test_an_episode_with_another_policy_in_its_middle_is_mixed(scripted: Callabl
     envs = scripted()
     agent = make_agent(envs)
     carry, g = Carry.start(agent, 3), torch.Generator().manual_seed(0)
-    rollouts = [collect(envs, agent, p, steps, carry, g) for p, steps in (("EI", 2), ("E", 1), ("EI", 2))]
+    rollouts = [collect(envs, agent, [p], steps, carry, g) for p, steps in (("EI", 2), ("E", 1), ("EI", 2))]
     assert [e.policy for e in rollouts[2].episodes if e.length == 5] == [MIXED]
 
 
@@ -165,7 +165,7 @@ def test_log_prob_is_that_of_the_policy_that_acted(scripted: Callable, make_agen
         log_p = agent.policies[policy](h).log_softmax(-1)
         expected = categorical.log_prob(log_p, rollout.action.flatten()).unflatten(0, (T, 3))
         torch.testing.assert_close(rollout.log_prob, expected)
-        assert rollout.acted == policy
+        assert rollout.acted == (policy,) * 3
 
 
 @pytest.mark.parametrize("end", ENDS)
@@ -213,7 +213,7 @@ def test_the_memory_goes_on_into_the_next_rollout(scripted: Callable, make_agent
     whole = play(envs, agent, 6)
     envs = scripted()
     carry, g = Carry.start(agent, 3), torch.Generator().manual_seed(0)
-    first, second = (collect(envs, agent, "EI", 3, carry, g) for _ in range(2))
+    first, second = (collect(envs, agent, ["EI"], 3, carry, g) for _ in range(2))
     value = torch.cat([first.value["E__E"], second.value["E__E"]])
     torch.testing.assert_close(value, whole.value["E__E"])
     assert second.state[0].abs().max() > 0

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+import torch
 from torch import Tensor
 
 from .bonuses import Bonus
@@ -28,6 +29,11 @@ class Streams:
     bonus: Tensor  # (T, N) bonus as the bonus gave it
     A: Mapping[str, Tensor]  # by critic: (T, N)
     returns: Mapping[str, Tensor]  # by critic: (T, N)
+    own: Mapping[str, Tensor]  # by policy: (T, N) as in the rollout
+
+    def of_the_actor(self, reward: str) -> Tensor:
+        """(T, N) advantage of a reward, at each step that of the policy that acted."""
+        return sum((a * (self.own[c[3:]] > 0) for c, a in self.A.items() if c[0] == reward), torch.zeros(()))
 
 
 def appraise(
@@ -49,4 +55,6 @@ def appraise(
         for c in critics
     }
     returns = {c: a + rollout.value[c] for c, a in A.items()}
-    return Streams(rollout.reward, r["E"], r["I"], raw_bonus, MappingProxyType(A), MappingProxyType(returns))
+    return Streams(
+        rollout.reward, r["E"], r["I"], raw_bonus, MappingProxyType(A), MappingProxyType(returns), rollout.own
+    )

@@ -21,7 +21,7 @@ BONUSES = {
 class Method:
     """The update rule and its numbers."""
 
-    rule: Annotated[Literal["single", "decoupled", "eipo"], Doc("which class of methods.py")] = "eipo"
+    rule: Annotated[Literal["single", "decoupled", "eipo", "hepo"], Doc("which class of methods.py")] = "eipo"
     policy: Annotated[
         Literal["E", "EI"], Doc("rule single: climb the task reward alone (E) or task plus bonus (EI)")
     ] = "EI"
@@ -32,9 +32,9 @@ class Method:
         float, Doc("share of the iterations over which lam falls linearly to lam_min; 0: it stays")
     ] = 0.0
     kl_weight: Annotated[float, Doc("rule decoupled: weight of KL(pi_E || pi_EI) in pi_EI's loss")] = 1.0
-    alpha: Annotated[float, Doc("rule eipo: the multiplier at the start")] = 0.5
-    beta: Annotated[float, Doc("rule eipo: step size of alpha")] = 0.005
-    alpha_clip: Annotated[float, Doc("rule eipo: bound on alpha's derivative")] = 0.05
+    alpha: Annotated[float, Doc("rules eipo and hepo: the multiplier at the start")] = 0.5
+    beta: Annotated[float, Doc("rules eipo and hepo: step size of alpha")] = 0.005
+    alpha_clip: Annotated[float, Doc("rules eipo and hepo: bound on alpha's derivative")] = 0.05
     alpha_rule: Annotated[
         Literal["paper", "every_max", "observed", "fixed"],
         Doc(
@@ -264,6 +264,8 @@ def check(config: Config) -> None:
             f"steps={config.steps} is below one iteration of {e.num} environments x {e.steps} steps = "
             f"{config.steps_per_iteration}; ask for more steps, or for fewer with --set envs.num=... or envs.steps=..."
         )
+    if m.rule == "hepo" and e.num < 2:
+        raise EipoError(f"envs.num={e.num}: hepo needs 2 environments at least, one for each of its policies")
     rows = e.num if config.net.memory == "lstm" else config.steps_per_iteration
     if rows < p.minibatches:
         raise EipoError(f"ppo.minibatches={p.minibatches} is more than the {rows} rows there are to split")

@@ -28,7 +28,7 @@ class Progress:
 
     def __init__(self, iterations: int, total_steps: int) -> None:
         self.iterations, self.total = iterations, total_steps
-        self.returns: dict[str, deque[float]] = {p: deque(maxlen=RECENT) for p in ("E", "EI", "mixed")}
+        self.returns: dict[str, deque[float]] = {p: deque(maxlen=RECENT) for p in ("E", "EI", "I", "mixed")}
         self.speeds: deque[float] = deque(maxlen=10)
         self.last: Mapping[str, Any] = {}
         self.began = time.monotonic()
@@ -74,15 +74,17 @@ class Progress:
             return ["  0%  starting"] * 5
         means = self.means()
         policies = {p: v for p, v in means.items() if p != "mixed"} or means
-        alpha = [f"alpha {m['alpha']:.3f}", f"stage {m['stage']}"] if "alpha" in m else []
+        alpha = [f"alpha {m['alpha']:.3f}"] if "alpha" in m else []
+        stage = [m["stage"]] if "stage" in m else []
         long = [
             f"{self.done:4.0%}", f"{count(steps)} of {count(self.total)} steps",
             *([f"return {'  '.join(f'{p} {v}' for p, v in means.items())}"] if means else []), *alpha,
+            *(f"stage {name}" for name in stage),
             f"{self.speed / 1e3:.1f}k steps/s", self.clock(),
         ]  # fmt: skip
         short = [
             f"{self.done:4.0%}", f"{count(steps)}/{count(self.total)}", *(f"{p} {v}" for p, v in policies.items()),
-            *([f"{alpha[0]} {m['stage']}"] if alpha else []), f"{self.speed / 1e3:.1f}k/s", self.clock(),
+            *([" ".join(alpha + stage)] if alpha else []), f"{self.speed / 1e3:.1f}k/s", self.clock(),
         ]  # fmt: skip
         tiny = [f"{self.done:4.0%}", *(f"{p} {v}" for p, v in policies.items()), self.clock()]
         return ["  ".join(long), "  ".join(short), " ".join(short), " ".join(tiny), short[0]]

@@ -6,8 +6,9 @@ A method is behaviour(), targets(), step(); there is no base class. EO, RND, EN 
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from torch import Tensor
@@ -16,7 +17,7 @@ from .appraise import Streams
 from .config import Method as MethodConfig
 from .core import objective
 
-Gap = Callable[[Tensor], float]  # raw A_E__E of a rollout -> L, by the agent as it is now
+Gap = Callable[[Tensor, str], float]  # raw advantage of the policies that acted, another policy -> its gain, L
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,8 @@ class Targets:
 
     advantage: Mapping[str, Tensor]
     kl_weight: float = 0.0  # of KL(pi_E || pi_EI), pi_E held constant
+    # By policy: a weight, and a raw advantage (T, N) that is added after each of the two was normalized by itself.
+    added: Mapping[str, tuple[float, Tensor]] = field(default_factory=dict)
 
 
 class Lam:
@@ -50,8 +53,8 @@ class SinglePolicy:
         self.lam = Lam(cfg, iterations)
         self.iteration = 0
 
-    def behaviour(self) -> str:
-        return self.policy
+    def behaviour(self) -> tuple[str, ...]:
+        return (self.policy,)
 
     def trained_critics(self) -> tuple[str, ...]:
         return self.critics
@@ -81,8 +84,8 @@ class Decoupled:
         self.kl_weight = cfg.kl_weight
         self.iteration = 0
 
-    def behaviour(self) -> str:
-        return "EI"
+    def behaviour(self) -> tuple[str, ...]:
+        return ("EI",)
 
     def trained_critics(self) -> tuple[str, ...]:
         return self.critics
@@ -120,8 +123,8 @@ class EIPO:
         self.switches = 0
         self.earned: dict[str, float] = {}  # raw task reward a step of each policy when it acted last
 
-    def behaviour(self) -> str:
-        return "E" if self.max_stage else "EI"
+    def behaviour(self) -> tuple[str, ...]:
+        return ("E",) if self.max_stage else ("EI",)
 
     def trained_critics(self) -> tuple[str, ...]:
         return ("E__E",) if self.max_stage else ("E__EI", "I__EI")
@@ -144,7 +147,7 @@ class EIPO:
         """After the update: J and the switch from raw U, alpha from raw A_E__E."""
         U, was_max = self.objective(streams), self.max_stage
         J = objective.objective_in_max(U) if was_max else objective.objective_in_min(U)
-        self.earned[self.behaviour()] = float(streams.reward.mean())  # raw: the scale moves between stages
+        self.earned[self.behaviour()[0]] = float(streams.reward.mean())  # raw: the scale moves between stages
         done = self._stage_is_done(J)
         L = self._step_alpha(streams, gap, done) if was_max else None
         metrics = {
@@ -180,7 +183,7 @@ class EIPO:
                 return None
             L = self.earned["EI"] - self.earned["E"]
         else:
-            L = gap(streams.A["E__E"])
+            L = gap(streams.A["E__E"], "EI")
         self.alpha = objective.stepped_alpha(self.alpha, L, self.cfg.beta, self.cfg.alpha_clip)
         return L
 
@@ -188,11 +191,56 @@ class EIPO:
         return {k: getattr(self, k) for k in ("iteration", "max_stage", "J_before", "alpha", "switches", "earned")}
 
 
-Method = SinglePolicy | Decoupled | EIPO
-RULES: dict[str, type[SinglePolicy] | type[Decoupled] | type[EIPO]] = {
+class HEPO:
+    """Two policies act side by side: pi_I climbs the bonus alone, pi_EI both rewards, under the constraint that it
+    earns no less of the task than pi_I does. Every step teaches both.
+
+    Each reward's advantage is normalized by itself before they are weighed, so neither reward's unit matters.
+    """
+
+    policies = ("EI", "I")
+    critics = ("E__EI", "I__EI", "E__I", "I__I")
+    MEMORY = 8  # estimates of the difference that alpha's step takes the median of
+
+    def __init__(self, cfg: MethodConfig, iterations: int) -> None:
+        self.cfg = cfg
+        self.lam = Lam(cfg, iterations)
+        self.alpha = cfg.alpha
+        self.iteration = 0
+        self.gaps: list[float] = []  # the last of them, oldest first
+
+    def behaviour(self) -> tuple[str, ...]:
+        return self.policies
+
+    def trained_critics(self) -> tuple[str, ...]:
+        return self.critics
+
+    def targets(self, streams: Streams) -> Targets:
+        A_E, A_I = streams.of_the_actor("E"), streams.of_the_actor("I")
+        return Targets({"EI": A_E, "I": A_I}, added={"EI": (self.lam(self.iteration) / (1.0 + self.alpha), A_I)})
+
+    def step(self, streams: Streams, gap: Gap) -> dict[str, Any]:
+        """After the update: each policy's gain on the other's steps, both estimates of the same difference."""
+        own = streams.own
+        over_I = gap(streams.A["E__I"] * own["I"], "EI")  # J_E(pi_EI) - J_E(pi_I), from pi_I's steps
+        over_EI = gap(streams.A["E__EI"] * own["EI"], "I")  # J_E(pi_I) - J_E(pi_EI), from pi_EI's
+        L = 0.5 * (over_I - over_EI)
+        self.gaps = [*self.gaps, L][-self.MEMORY :]
+        lam, middle = self.lam(self.iteration), statistics.median(self.gaps)
+        self.alpha = objective.stepped_alpha(self.alpha, middle, self.cfg.beta, self.cfg.alpha_clip, least=-0.99)
+        self.iteration += 1
+        return {"gap": L, "alpha": self.alpha, "lam": lam}
+
+    def state(self) -> dict[str, Any]:
+        return {k: getattr(self, k) for k in ("iteration", "alpha", "gaps")}
+
+
+Method = SinglePolicy | Decoupled | EIPO | HEPO
+RULES: dict[str, Callable[[MethodConfig, int], Method]] = {
     "single": SinglePolicy,
     "decoupled": Decoupled,
     "eipo": EIPO,
+    "hepo": HEPO,
 }
 
 

@@ -29,6 +29,10 @@ METHODS = {
     "dy": NamedMethod("en with lam decayed linearly (Decay-RND)", Method(rule="single", lam_min=0.0, lam_decay=1.0)),
     "dc": NamedMethod("en whose mixed policy stays near a task policy (Decoupled-RND)", Method(rule="decoupled")),
     "eipo": NamedMethod("two policies under the extrinsic optimality constraint, alpha learned", Method(rule="eipo")),
+    "hepo": NamedMethod(
+        "a policy that earns no less of the task than one trained on the bonus alone (HEPO)",
+        Method(rule="hepo", alpha=0.0, beta=0.01, alpha_clip=1.0),
+    ),
 }
 
 

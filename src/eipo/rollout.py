@@ -5,7 +5,9 @@ Shapes: T steps, N environments, U frames kept, P what the memory takes of a fra
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 import torch
@@ -15,6 +17,7 @@ from .compute import to_device
 from .envs.batch import Batch
 from .nets import Agent, State
 
+POLICIES = ("E", "EI", "I")  # climb the task reward, both rewards, the bonus alone
 MIXED = "mixed"  # an episode in which more than one policy acted
 
 
@@ -31,7 +34,8 @@ class Episode:
 class Rollout:
     """T steps of N environments, each frame kept once, as the environment gave it."""
 
-    acted: str  # the policy whose actions these are
+    acted: tuple[str, ...]  # (N,) the policy that acted in each environment
+    own: Mapping[str, Tensor]  # by policy: (T, N) weight of each step in what it learns from its own steps alone
     frames: Tensor  # (U, *observation)
     index: Tensor  # (T, N) frames[index] is s_t
     next_index: Tensor  # (T, N) frames[next_index] is s_{t+1}, the true last frame where an episode ended
@@ -180,10 +184,18 @@ class DistinctFrames(Frames):
 
 @torch.no_grad()
 def collect(
-    envs: Batch, agent: Agent, policy: str, T: int, carry: Carry, generator: torch.Generator, repeats: bool = False
+    envs: Batch,
+    agent: Agent,
+    behaviour: Sequence[str],
+    T: int,
+    carry: Carry,
+    generator: torch.Generator,
+    repeats: bool = False,
 ) -> Rollout:
-    """Let `policy` act for T steps; `carry` is brought up to date."""
+    """Let policies act for T steps, each in an equal block of the environments; `carry` is brought up to date."""
     N, device = envs.num, agent.device
+    blocks = shared_out(behaviour, N)
+    acted = tuple(p for p, block in blocks for _ in range(block.start, block.stop))
     frames = DistinctFrames(agent, carry) if repeats else Frames(agent, carry)
     noise = agent.actions.noise((T, N), generator)
     state, reset = carry.state, carry.reset
@@ -195,14 +207,14 @@ def collect(
     features, actions = [], []
     ends: list[tuple[int, np.ndarray, Tensor]] = []  # (t, environments, memory's features of their last observations)
     episodes: list[Episode] = []
-    carry.policy = [policy if p in ("", policy) else MIXED for p in carry.policy]
+    carry.policy = [p if before in ("", p) else MIXED for before, p in zip(carry.policy, acted, strict=True)]
 
     with agent.backbone_precision():  # one context for the whole loop, in which weights are cast once
         index[0], x = frames.add(envs.obs, reset)
         for t in range(T):
             resets[t] = reset
             h, state = agent.remember(x, cleared(state, reset))
-            action = agent.sample(h, policy, noise[t])  # (N, ...)
+            action = torch.cat([agent.sample(h[block], p, noise[t, block]) for p, block in blocks])  # (N, ...)
             step = envs.step(agent.actions.to_env(action))
             features.append(h)
             actions.append(action)
@@ -226,14 +238,14 @@ def collect(
             if step.over.any():
                 for i in np.flatnonzero(step.over):
                     episodes.append(Episode(carry.policy[i], float(carry.score[i]), int(carry.length[i])))
-                    carry.score[i], carry.length[i], carry.policy[i] = 0.0, 0, policy
+                    carry.score[i], carry.length[i], carry.policy[i] = 0.0, 0, acted[i]
 
         h_beyond, _ = agent.remember(x, cleared(state, reset))  # features of s_T, where episodes go on
     carry.state, carry.reset, carry.before = state, reset.copy(), frames.before()
     carry.policy = ["" if starts else p for p, starts in zip(carry.policy, step.over, strict=True)]
     critics = list(agent.critics)
     action = torch.stack(actions)  # (T, N, ...)
-    out = agent.heads(torch.stack(features), [policy], critics)
+    out = agent.heads(torch.stack(features), behaviour, critics)
     beyond = agent.heads(h_beyond, [], critics).value
     next_value = {c: torch.cat([v[1:], beyond[c][None]]) for c, v in out.value.items()}
     for t, ended, h_last in ends:
@@ -242,14 +254,17 @@ def collect(
             next_value[c][t, ended] = last[c]
     kept, history = frames.all()
     return Rollout(
-        acted=policy,
+        acted=acted,
+        own=own_weights(acted, list(agent.policies), T, device),
         frames=kept,
         history=history,
         index=to_device(index, device),
         next_index=to_device(next_index, device),
         reset=to_device(resets, device),
         action=action,
-        log_prob=agent.actions.log_prob(out.policy[policy], action),
+        log_prob=torch.cat(
+            [agent.actions.log_prob(out.policy[p][:, block], action[:, block]) for p, block in blocks], dim=1
+        ),
         reward=to_device(reward, device),
         terminated=to_device(terminated, device),
         done=to_device(done, device),
@@ -259,6 +274,21 @@ def collect(
         episodes=episodes,
         cells=np.stack(cells) if cells else None,
     )
+
+
+def shared_out(policies: Sequence[str], n: int) -> list[tuple[str, slice]]:
+    """Environments in equal blocks, one for each policy: always the same, so that an episode has one policy."""
+    edges = [round(i * n / len(policies)) for i in range(len(policies) + 1)]
+    return [(p, slice(*ends)) for p, ends in zip(policies, pairwise(edges), strict=True)]
+
+
+def own_weights(acted: Sequence[str], policies: Sequence[str], T: int, device: torch.device) -> dict[str, Tensor]:
+    """By policy (T, N), mean 1: only the steps in which it acted count; all of them if it acted in none (DC's pi_E)."""
+    weights = {}
+    for p in policies:
+        mine = torch.tensor([float(p == who) for who in acted], device=device)
+        weights[p] = (mine / mine.mean() if mine.any() else torch.ones_like(mine)).repeat(T, 1)
+    return weights
 
 
 def cleared(state: State, reset: np.ndarray) -> State:

@@ -121,8 +121,8 @@ class Tracker:
         self.metrics.append(metrics)
         if self.visits is not None and rollout.cells is not None:
             when = min(SLICES - 1, (metrics["iteration"] - 1) * SLICES // self.config.iterations)
-            count = np.bincount(rollout.cells.ravel(), minlength=self.visits.shape[-1])
-            self.visits[when, self.policies.index(rollout.acted)] += count
+            for policy, cells in zip(rollout.acted, rollout.cells.T, strict=True):
+                np.add.at(self.visits[when, self.policies.index(policy)], cells, 1)
         if self._file is not None:
             self._write_episodes(rollout, metrics)  # first: what has a line of metrics has all its episodes
             self._file.write(json.dumps(metrics) + "\n")

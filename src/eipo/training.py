@@ -25,7 +25,7 @@ from .errors import EipoError
 from .methods import make_method
 from .nets import Agent
 from .presets import make_config
-from .rollout import MIXED, Carry, Rollout, collect
+from .rollout import MIXED, POLICIES, Carry, Rollout, collect
 from .tracking import Tracker
 from .update import Learner, log_prob_now
 
@@ -68,7 +68,7 @@ class Training:
         targets = method.targets(streams)
         left = 1.0 - self.iteration / cfg.iterations if cfg.ppo.anneal else 1.0
         losses = self.learner.update(rollout, targets, streams.returns, self.generator, left)
-        metrics = method.step(streams, lambda A_E__E: self._gap(rollout, A_E__E, cfg.ppo.clip * left))
+        metrics = method.step(streams, lambda A, policy: self._gap(rollout, A, policy, cfg.ppo.clip * left))
         self.iteration += 1
         ended = time.perf_counter()
         return rollout, {
@@ -82,10 +82,10 @@ class Training:
             "acting_share": (acted - began) / (ended - began),
         }
 
-    def _gap(self, rollout: Rollout, A_E__E: torch.Tensor, clip: float) -> float:
-        """L, by the mixed policy as it is after the update."""
-        log_p = log_prob_now(self.agent, rollout, "EI", self.config.ppo.minibatches, self.config.envs.repeats)
-        return objective.constraint_gap(log_p - rollout.log_prob, A_E__E, clip)
+    def _gap(self, rollout: Rollout, A: torch.Tensor, policy: str, clip: float) -> float:
+        """L, by a policy as it is after the update."""
+        log_p = log_prob_now(self.agent, rollout, policy, self.config.ppo.minibatches, self.config.envs.repeats)
+        return objective.constraint_gap(log_p - rollout.log_prob, A, clip)
 
     def trained(self) -> TrainedAgent:
         """The agent as it is now, for the CPU."""
@@ -103,10 +103,10 @@ def returns_by_policy(rollout: Rollout) -> dict[str, Any]:
     scores: dict[str, list[float]] = {}
     for e in rollout.episodes:
         scores.setdefault(e.policy, []).append(e.score)
-    by_policy = {f"return_{p}": float(np.mean(scores[p])) if p in scores else None for p in ("E", "EI", MIXED)}
+    by_policy = {f"return_{p}": float(np.mean(scores[p])) if p in scores else None for p in (*POLICIES, MIXED)}
     every = [e.score for e in rollout.episodes]
     return {
-        "acted": rollout.acted,
+        "acted": " and ".join(dict.fromkeys(rollout.acted)),
         "episodes": len(every),
         "return": float(np.mean(every)) if every else None,
         "length": float(np.mean([e.length for e in rollout.episodes])) if every else None,
@@ -117,7 +117,9 @@ def returns_by_policy(rollout: Rollout) -> dict[str, Any]:
 def summary(streams: Streams, rollout: Rollout) -> dict[str, Any]:
     """Means of the rewards, and how well each critic that was trained had known its returns."""
     explained = {
-        f"explained_{c}": ppo.explained_variance(rollout.value[c], r).item() for c, r in streams.returns.items()
+        f"explained_{c}": ppo.explained_variance(rollout.value[c][mine], r[mine]).item()
+        for c, r in streams.returns.items()
+        for mine in [rollout.own[c[3:]] > 0]
     }
     return {
         "reward": rollout.reward.mean().item(),

@@ -101,6 +101,8 @@ class Learner:
     ) -> dict[str, Tensor]:
         """All epochs over one rollout. `left` (1 to 0) is the share of learning rate and clip that annealing leaves."""
         advantage = {p: ppo.normalize(a) for p, a in targets.advantage.items()}
+        for p, (weight, a) in targets.added.items():
+            advantage[p] = advantage[p] + weight * ppo.normalize(a)
         clip = self.cfg.clip * left
         for group in self.optimizer.param_groups:
             group["lr"] = self.cfg.lr * left
@@ -164,13 +166,13 @@ class Learner:
             log[f"clipped_{p}"] = (log_ratio.detach().exp().sub(1.0).abs() > clip).float().mean()
             loss = loss + log[f"loss_{p}"] - self.cfg.entropy * log[f"entropy_{p}"]
         for c, r in returns.items():
-            log[f"loss_V_{c}"] = ppo.value_loss(out.value[c], part.take(r))
+            log[f"loss_V_{c}"] = ppo.value_loss(out.value[c], part.take(r), part.take(rollout.own[c[3:]]))
             loss = loss + self.cfg.value * log[f"loss_V_{c}"]
-        if len(advantage) == 2:
-            # pi_E is a constant here: the mixed policy comes to it, not the other way round.
-            log["kl_E_EI"] = of.kl(out.policy["E"].detach(), out.policy["EI"]).mean()
+        for p in [p for p in advantage if p != "EI" and "EI" in advantage]:
+            # The other is a constant here: the mixed policy comes to it, not the other way round.
+            log[f"kl_{p}_EI"] = of.kl(out.policy[p].detach(), out.policy["EI"]).mean()
             if kl_weight:
-                loss = loss + kl_weight * log["kl_E_EI"]
+                loss = loss + kl_weight * log[f"kl_{p}_EI"]
         return loss, log
 
     def _bonus_step(self, rollout: Rollout, part: Part, generator: torch.Generator) -> dict[str, Tensor]:

@@ -75,7 +75,10 @@ def test_normalize_does_not_see_the_unit(scale: float) -> None:
 
 def test_value_loss() -> None:
     # 1/2 * mean(1, 4) = 1.25
-    assert ppo.value_loss(torch.tensor([1.0, 2.0]), torch.tensor([2.0, 4.0])).item() == 1.25
+    value, returns = torch.tensor([1.0, 2.0]), torch.tensor([2.0, 4.0])
+    assert ppo.value_loss(value, returns, torch.ones(2)).item() == 1.25
+    # only the second step is the policy's own: 1/2 * 4
+    assert ppo.value_loss(value, returns, torch.tensor([0.0, 2.0])).item() == 2.0
 
 
 def test_explained_variance() -> None:

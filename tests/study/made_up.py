@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import csv
+import importlib
 import json
+import sys
 from collections.abc import Mapping
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -13,8 +17,22 @@ from safetensors.numpy import save_file
 from eipo.envs.maze.board import BOARD, SIZE, WALL, distances
 
 ITERATION = 32_000
-TWO = ("eipo", "dc")  # methods with two policies
-LEVEL = {"eo": 0.0, "rnd": 20.0, "en": 60.0, "dy": 150.0, "dc": 90.0, "eipo": 415.0}
+TWO = ("eipo", "dc", "hepo")  # methods with two policies
+LEVEL = {"eo": 0.0, "rnd": 20.0, "en": 60.0, "dy": 150.0, "dc": 90.0, "hepo": 300.0, "eipo": 415.0}
+
+
+def benchmark(name: str) -> ModuleType:
+    """A script of benchmarks/ as a module."""
+    folder = str(Path(__file__).resolve().parents[2] / "benchmarks")
+    if folder not in sys.path:
+        sys.path.append(folder)
+    return importlib.import_module(name)
+
+
+def rows(file: Path) -> list[dict[str, str]]:
+    """A table."""
+    with open(file, newline="") as f:
+        return list(csv.DictReader(f))
 
 
 def make_run(
@@ -60,8 +78,10 @@ def metrics(method: str, iterations: int, rng: np.random.Generator) -> list[dict
         row: dict[str, Any] = {
             "iteration": i + 1, "steps": (i + 1) * ITERATION, "acted": acted, "episodes": 64, "return": score,
             "return_E": score if acted == "E" else None, "return_EI": score if acted == "EI" else None,
-            "return_mixed": None, "steps_per_second": 20_000.0,
+            "return_I": None, "return_mixed": None, "steps_per_second": 20_000.0,
         }  # fmt: skip
+        if method == "hepo":  # half of the episodes are those of the reference policy
+            row |= {"acted": "EI and I", "return": 0.75 * score, "return_I": 0.5 * score, "alpha": -0.001 * i}
         if method == "eipo":
             gap = float(rng.normal(-0.004, 0.004)) if acted == "E" else None
             alpha = max(0.0, alpha - 0.005 * float(np.clip(gap or 0.0, -0.05, 0.05)))
@@ -73,9 +93,9 @@ def metrics(method: str, iterations: int, rng: np.random.Generator) -> list[dict
 def write_visits(path: Path, method: str, rng: np.random.Generator) -> None:
     """Fewer the farther from the start: methods differ in how far they come."""
     away = distances(BOARD)
-    reach = {"eo": 2.0, "rnd": 5.0, "en": 6.0, "dy": 8.0, "dc": 7.0, "eipo": 12.0}[method]
+    reach = {"eo": 2.0, "rnd": 5.0, "en": 6.0, "dy": 8.0, "dc": 7.0, "hepo": 9.0, "eipo": 12.0}[method]
     mean = np.where(away >= 0, 40_000 * np.exp(-away / reach), 0.0)
-    policies = ["E", "EI"] if method in TWO else ["E" if method == "eo" else "EI"]
+    policies = ["EI", "I"] if method == "hepo" else ["E", "EI"] if method in TWO else ["E" if method == "eo" else "EI"]
     counts = rng.poisson(mean, (10, len(policies), SIZE * SIZE)).astype(np.int64)
     assert not counts[..., BOARD == WALL].any()
     save_file(

@@ -83,7 +83,7 @@ def _run_name(env: str, method: str, seed: int) -> str:
 def last_returns(metrics: list[dict[str, Any]]) -> str:
     """The mean return of each policy over the last iterations in which an episode of it ended."""
     parts = []
-    for policy in ("E", "EI", "mixed"):
+    for policy in ("E", "EI", "I", "mixed"):
         values = [m[f"return_{policy}"] for m in metrics[-LAST:] if m[f"return_{policy}"] is not None]
         if values:
             parts.append(f"{policy} {sum(values) / len(values):.4g}")

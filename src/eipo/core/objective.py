@@ -56,10 +56,11 @@ def constraint_gap(log_ratio: Tensor, A_E__E: Tensor, clip: float) -> float:
     return float(clipped_surrogate(log_ratio, A_E__E, clip))
 
 
-def stepped_alpha(alpha: float, gap: float, beta: float, alpha_clip: float) -> float:
-    """alpha <- max(0, alpha - beta * clip(L, -alpha_clip, alpha_clip))  (Eq. 9 and "Clipping the derivative of alpha").
+def stepped_alpha(alpha: float, gap: float, beta: float, alpha_clip: float, least: float = 0.0) -> float:
+    """alpha <- max(least, alpha - beta * clip(L, -alpha_clip, alpha_clip))  (Eq. 9 and "Clipping the derivative of
+    alpha"; least is 0 there, and -0.99 for HEPO, whose weight is 1 / (1 + alpha)).
 
     L < 0 says that the mixed policy earns less task reward than the task policy; then alpha rises, and task reward
     weighs more.
     """
-    return max(0.0, alpha - beta * min(max(gap, -alpha_clip), alpha_clip))
+    return max(least, alpha - beta * min(max(gap, -alpha_clip), alpha_clip))

@@ -22,9 +22,9 @@ def clipped_surrogate(log_ratio: Tensor, advantage: Tensor, clip: float) -> Tens
     return torch.minimum(ratio * advantage, ratio.clamp(1.0 - clip, 1.0 + clip) * advantage).mean()
 
 
-def value_loss(value: Tensor, returns: Tensor) -> Tensor:
-    """1/2 E[(V(s_t) - R_t)^2],  R_t = A_t + V_old(s_t)."""
-    return 0.5 * (value - returns).square().mean()
+def value_loss(value: Tensor, returns: Tensor, weight: Tensor) -> Tensor:
+    """1/2 E[w_t (V(s_t) - R_t)^2],  R_t = A_t + V_old(s_t);  w says whose steps these are, its mean is 1."""
+    return 0.5 * (weight * (value - returns).square()).mean()
 
 
 def explained_variance(value: Tensor, returns: Tensor) -> Tensor:

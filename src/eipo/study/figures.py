@@ -13,9 +13,10 @@ from matplotlib.transforms import blended_transform_factory
 from .runs import Floats
 
 # Okabe and Ito's colours, which stay apart for colour-blind eyes; the one that stands out is eipo's.
-COLOURS = {"eipo": "#D55E00", "en": "#0072B2", "rnd": "#56B4E9", "dy": "#009E73", "dc": "#B0599A", "eo": "#6B6B6B"}
-OTHER = ("#8C6D1F", "#4B3F91", "#1F7A7A", "#8A2F3C")  # methods that are not ours
-METHODS = ("eipo", "en", "rnd", "dy", "dc", "eo")  # the order in which figures list them
+COLOURS = {"eipo": "#D55E00", "en": "#0072B2", "rnd": "#56B4E9", "dy": "#009E73", "dc": "#B0599A", "eo": "#6B6B6B",
+           "hepo": "#1F7A7A", "noisy": "#8C6D1F"}  # fmt: skip
+OTHER = ("#4B3F91", "#8A2F3C", "#7A5C3E", "#2F6B3C")  # methods that are not ours
+METHODS = ("eipo", "hepo", "en", "rnd", "dy", "dc", "noisy", "eo")  # the order in which figures list them
 BEST = {"eipo/Maze-v0": 450.0}  # the highest return there is, where it is known
 
 INK, QUIET, FAINT = "#1f2430", "#6c7280", "#d9dce3"

@@ -1,0 +1,139 @@
+"""The study behind results/lam.csv: what a run earns in the end, against the weight of its bonus.
+
+    python benchmarks/lam_study.py --jobs 2     train what is missing in runs/lam, then collect and draw
+    python benchmarks/lam_study.py --collect    CSV and figure from the runs that are finished
+    python benchmarks/lam_study.py --draw       the figure from the CSV alone
+
+It can be stopped and started again: finished runs stay, half-finished ones are begun anew. Runs go from the middle
+outward: lam 1 for every method, then 0.3 and 3, and so on to the ends; then the next seed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import matplotlib.style
+import numpy as np
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+from eipo.errors import EipoError
+from eipo.study.figures import BEST, METHODS, QUIET, STYLE, colour, label_ends, limits, mark_best
+from eipo.study.runs import RunData, read_runs
+from runner import FINAL, LAST, Job, final_row, main, parser, read, text, write
+
+ENV = "eipo/Maze-v0"
+DEFAULT = ("en", "eipo", "dc", "hepo")
+LAMS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
+COLUMNS = ("method", "lam", "seed", "steps", "final", *FINAL[3:], "final_alpha")
+
+
+def outward(lams: Sequence[float]) -> list[float]:
+    """From 1 to the ends in half decades; of two that are equally far, the smaller first."""
+    return sorted(lams, key=lambda lam: (round(2 * abs(math.log10(lam))), lam))
+
+
+def jobs(args: argparse.Namespace) -> list[Job]:
+    """Seeds are the outer loop, then the weights: what is there after any time compares the methods evenly."""
+    return [
+        Job(args.out / f"{m}-{lam:g}-{s}", ENV, m, s, args.steps, [*args.set, f"method.lam={lam:g}"])
+        for s in args.seeds
+        for lam in outward(args.lams)
+        for m in args.methods
+    ]
+
+
+def collect(out: Path, results: Path) -> None:
+    """results/lam.csv from the finished runs below `out`."""
+    runs = [run for run in read_runs([out]) if run.finished and run.env == ENV]
+    if not runs:
+        raise EipoError(f"{out} holds no finished run of {ENV}")
+    rows = sorted(map(row, runs), key=lambda r: (place(r["method"]), r["method"], float(r["lam"]), r["seed"]))
+    results.mkdir(parents=True, exist_ok=True)
+    write(results / "lam.csv", COLUMNS, rows)
+    print(f"{len(runs)} runs collected into {results / 'lam.csv'}")
+
+
+def place(method: str) -> int:
+    return METHODS.index(method) if method in METHODS else len(METHODS)
+
+
+def row(run: RunData) -> dict[str, Any]:
+    """A run in one line."""
+    alpha, finals = run.column("alpha")[-1:], final_row(run)
+    return finals | {
+        # Of whichever policy acted; but one that climbs the bonus alone is no part of what a user wants.
+        "final": finals["final_return_EI" if run.method == "hepo" else "final_return"],
+        "lam": f"{run.config['method']['lam']:g}",
+        "final_alpha": text(alpha[-1], 6) if len(alpha) else "",
+    }
+
+
+def draw(results: Path) -> None:
+    """results/lam.png and .svg from the CSV alone."""
+    rows = [r for r in read(results / "lam.csv") if r["final"]]
+    methods = sorted({r["method"] for r in rows}, key=lambda m: (place(m), m))
+    with matplotlib.style.context(STYLE):
+        figure = Figure((10, 5.2), facecolor="white")
+        FigureCanvasAgg(figure)
+        ax = figure.add_axes((0.072, 0.22 + 0.032 * len(methods), 0.82, 0.62 - 0.032 * len(methods)))
+        figure.text(0.02, 0.95, f"What lam does: {', '.join(methods)}", fontsize=15, fontweight="bold", va="center")
+        ends = [
+            draw_method(ax, m, i, len(methods), [r for r in rows if r["method"] == m]) for i, m in enumerate(methods)
+        ]
+        lams = sorted({float(r["lam"]) for r in rows})
+        ax.set_xscale("log")
+        ax.set_xlim(lams[0] / 1.7, lams[-1] * 1.7)
+        ax.set_xticks(lams, [f"{lam:g}" for lam in lams])
+        ax.minorticks_off()
+        limits(ax, BEST[ENV])
+        mark_best(ax, BEST[ENV])
+        label_ends(ax, ends)
+        ax.set_ylabel("return")
+        ax.set_xlabel(
+            "lam, the weight of the bonus, and how many seeds are behind each mean", labelpad=12 + 13 * len(methods)
+        )
+        ax.set_title(f"Final task return on {ENV}", pad=9)
+        steps = max(int(r["steps"]) for r in rows)
+        caption = (
+            f"{steps / 1e6:.3g} M steps. A point: a seed, mean of its last {100 * LAST:g} %, whichever policy acted "
+            "(hepo: pi_EI). Line: mean of the seeds that are finished."
+        )
+        figure.text(0.02, 0.03, caption, color=QUIET, fontsize=8.5)
+        figure.savefig(results / "lam.png", dpi=160)
+        figure.savefig(results / "lam.svg", metadata={"Date": None})
+    print(f"drawn: {results / 'lam.png'}")
+
+
+def draw_method(ax: Any, method: str, i: int, of: int, rows: Sequence[dict[str, str]]) -> tuple[float, str, str]:
+    """Seeds as points, moved apart a little between methods; their mean as a line; their number below the axis."""
+    ink, lams = colour(method), sorted({float(r["lam"]) for r in rows})
+    shift = 10 ** (0.05 * (i - (of - 1) / 2))
+    means = []
+    for lam in lams:
+        y = [float(r["final"]) for r in rows if float(r["lam"]) == lam]
+        means.append(float(np.mean(y)))
+        ax.plot([lam * shift] * len(y), y, "o", color=ink, ms=5, mec="white", mew=0.6, clip_on=False, zorder=4)
+        ax.annotate(str(len(y)), (lam, 0), xycoords=("data", "axes fraction"), xytext=(0, -30 - 13 * i),
+                    textcoords="offset points", ha="center", va="center", color=ink, fontsize=8.5)  # fmt: skip
+    ax.annotate(method, (0, 0), xycoords="axes fraction", xytext=(-8, -30 - 13 * i), textcoords="offset points",
+                ha="right", va="center", color=ink, fontsize=8.5)  # fmt: skip
+    ax.plot([lam * shift for lam in lams], means, color=ink, linewidth=2.6 if method == "eipo" else 1.8, zorder=3)
+    return means[-1], method, ink
+
+
+def options() -> argparse.Namespace:
+    p = parser(__doc__, "lam")
+    p.add_argument("--methods", nargs="+", default=list(DEFAULT), metavar="NAME")
+    p.add_argument("--lams", nargs="+", type=float, default=list(LAMS), metavar="LAM")
+    p.add_argument("--seeds", nargs="+", type=int, default=list(range(3)), metavar="N")
+    return p.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main(options(), jobs, collect, draw))
