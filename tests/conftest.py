@@ -12,7 +12,7 @@ import torch
 
 import eipo  # noqa: F401  (registers the maze)
 from eipo.bonuses import NoBonus
-from eipo.config import PPO, Net
+from eipo.config import PPO, Envs, Net
 from eipo.envs.batch import Batch
 from eipo.envs.make import make_batch
 from eipo.nets import Agent
@@ -104,7 +104,7 @@ def scripted() -> Callable[..., Batch]:
     """scripted(end=..., num=3): environments with episodes of 1, 3 and 5 steps."""
 
     def make(num: int = 3, **options: Any) -> Batch:
-        envs = make_batch("eipo-test/Scripted-v0", num, options)
+        envs = make_batch("eipo-test/Scripted-v0", Envs(num=num, options=options))
         envs.reset(0)
         return envs
 

@@ -53,8 +53,8 @@ class Poor(gym.Env[np.ndarray, Any]):
 S = gym.spaces
 KINDS: dict[str, dict[str, Any]] = {
     **{f"Bad-{bad}-v0": {"bad": bad} for bad in ("reset", "observation", "last", "reward", "infinite")},
-    "Tuple-v0": {"observation_space": S.Tuple([S.Discrete(2), S.Discrete(2)])},
-    "Dict-v0": {"observation_space": S.Dict(a=S.Discrete(2))},
+    "Tuple-v0": {"observation_space": S.Tuple([S.Discrete(2), S.Discrete(2, start=1)])},
+    "Dict-v0": {"observation_space": S.Dict(a=S.Discrete(2), b=S.Text(3))},
     "Text-v0": {"observation_space": S.Text(3)},
     "TextAction-v0": {"action_space": S.Text(3)},
     "IntegerBox-v0": {"action_space": S.Box(0, 9, (2,), int)},
@@ -122,8 +122,10 @@ def refused(argv: list[str], capsys: pytest.CaptureFixture[str], lines: int = 1)
         (["nobody/Knows-v0", "--steps", "1e5"], "Namespace nobody not found"),
         (["no_such_module:Knows-v0", "--steps", "1e5"], "No module named 'no_such_module'"),
         (["json:Knows-v0", "--steps", "1e5"], "unknown environment 'json:Knows-v0'"),
-        (["eipo-tests/Tuple-v0", "--steps", "1e5"], "observation space"),
-        (["eipo-tests/Dict-v0", "--steps", "1e5"], "observation space"),
+        (["eipo-tests/Tuple-v0", "--steps", "1e5"], "observation space: its part '1'"),
+        (["eipo-tests/Dict-v0", "--steps", "1e5"], "observation space: its part 'b' is a Text"),
+        (["eipo-tests/Dict-v0", "--steps", "1e5", "--set", "envs.keys=a,c"], "has no 'c', but a, b"),
+        (["CartPole-v1", "--steps", "1e5", "--set", "envs.keys=a"], "the observation is a Box, it has no keys"),
         (["eipo-tests/Text-v0", "--steps", "1e5"], "observation space"),
         (["eipo-tests/ShiftedObservation-v0", "--steps", "1e5"], "observation space"),
         (["eipo-tests/TextAction-v0", "--steps", "1e5"], "action space"),
@@ -192,6 +194,8 @@ def test_a_place_that_cannot_be_written_to(
 
 def test_a_missing_package_is_named(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "Box2D", None)
+    for name in [name for name in sys.modules if name.startswith("gymnasium.envs.box2d")]:
+        monkeypatch.delitem(sys.modules, name)  # other tests use it
     line = refused(["train", "LunarLander-v3", "--steps", "1e5"], capsys)
     assert "LunarLander-v3 needs a package that is missing" in line
     assert "pip install" in line

@@ -145,15 +145,14 @@ def test_the_papers_convolutions_leave_3200_features() -> None:
 @pytest.mark.parametrize(
     "space",
     [
-        spaces.Dict({"a": spaces.Discrete(2)}),
-        spaces.Tuple([spaces.Discrete(2)]),
+        spaces.Dict({"a": spaces.Discrete(2), "b": spaces.Text(3)}),
+        spaces.Tuple([spaces.Discrete(2), spaces.Discrete(3, start=1)]),
         spaces.Text(3),
         spaces.Discrete(3, start=1),
-        spaces.Box(0, 255, (3, 8, 8), np.uint8),  # too small for the convolutions
     ],
 )
 def test_unsupported_observation_spaces_are_refused(space: gym.Space) -> None:
-    with pytest.raises(EipoError, match=r"not supported|start at 0|too small"):
+    with pytest.raises(EipoError, match=r"not supported|start at 0"):
         Encoder(space, Net())
 
 

@@ -11,7 +11,7 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
-from . import spaces
+from . import packing, spaces
 from .config import Net
 from .errors import EipoError, unknown
 from .nets import Agent, State
@@ -52,13 +52,7 @@ class TrainedAgent:
         policy = self.policy if policy is None else policy
         if policy not in self.policies:
             raise unknown("policy", policy, self.policies)
-        obs = np.asarray(observation)
-        shape = self.observation_space.shape or ()
-        single = obs.shape == shape
-        if single:
-            obs = obs[None]
-        if obs.shape[1:] != shape:
-            raise EipoError(f"observation of shape {obs.shape[1:]}, but the agent was trained on {shape}")
+        obs, single = self._batch(observation)
         frame, stack = torch.from_numpy(np.ascontiguousarray(obs)), self.net.stack
         before: State = ()  # the frames seen, where they are stacked: the state's first part
         if stack > 1:
@@ -71,6 +65,19 @@ class TrainedAgent:
         noise = None if deterministic else self.net.actions.noise(h.shape[:-1], self._generator)
         action = self.net.actions.to_env(self.net.sample(h, policy, noise))
         return (action[0] if single else action), before + memory
+
+    def _batch(self, observation: Any) -> tuple[np.ndarray, bool]:
+        """Observations (B, ...) as the network takes them, and whether it was a single one."""
+        space = self.observation_space
+        composite = packing.is_composite(space)
+        path, part = next(packing.leaves(space))
+        shape = part.shape or ()
+        first = np.asarray(packing.part_of(observation, path))
+        single = first.shape == shape
+        if first.shape[0 if single else 1 :] != shape:
+            raise EipoError(f"observation of shape {first.shape[1:]}, but the agent was trained on {shape}")
+        obs = packing.pack(space, observation, batched=not single) if composite else first
+        return (obs[None] if single else obs), single
 
 
 def describe(net_config: dict[str, Any], net: Agent, observation_space: Any, action_space: Any) -> dict[str, Any]:

@@ -71,6 +71,9 @@ class Net:
     ] = "paper"
     dense: Annotated[int, Doc("width of the dense layer(s) of the encoder")] = 512
     layers: Annotated[int, Doc("dense layers of the encoder; for images they follow the convolutions")] = 1
+    normalize: Annotated[
+        bool, Doc("divide what is seen by its running std, less its running mean; both are kept with the agent")
+    ] = False
     memory: Annotated[Literal["none", "lstm"], Doc("what is remembered between steps")] = "lstm"
     width: Annotated[int, Doc("width of the memory")] = 512
 
@@ -100,6 +103,15 @@ class Envs:
     options: Annotated[
         dict[str, Any], Doc("keyword arguments of the environment, as --set envs.options.NAME=VALUE")
     ] = field(default_factory=dict)
+    vector: Annotated[
+        Literal["auto", "sync", "async", "threads"],
+        Doc(
+            "how environments are stepped: one after the other (sync), a process each (async), in threads. auto: the "
+            "environment's own vector form, threads for MuJoCo, else sync"
+        ),
+    ] = "auto"
+    timeout: Annotated[float, Doc("vector async: seconds after which a worker that does not answer is an error")] = 60.0
+    keys: Annotated[str, Doc("parts of a Dict observation that are seen, as image,direction; empty: all")] = ""
     stack: Annotated[int, Doc("frames of an episode that a network sees at once; each is kept once")] = 1
     clip_reward: Annotated[bool, Doc("learn from the sign of the task reward; reported scores are never clipped")] = (
         False
@@ -253,7 +265,8 @@ def check(config: Config) -> None:
     for key, value in [
         ("ppo.lr", p.lr), ("ppo.grad_norm", p.grad_norm), ("bonus.lr", b.lr), ("ppo.entropy", p.entropy),
         ("ppo.value", p.value), ("method.lam", m.lam), ("method.lam_min", m.lam_min), ("method.alpha", m.alpha),
-        ("method.beta", m.beta), ("method.alpha_clip", m.alpha_clip), ("method.kl_weight", m.kl_weight),
+        ("envs.timeout", e.timeout), ("method.beta", m.beta), ("method.alpha_clip", m.alpha_clip),
+        ("method.kl_weight", m.kl_weight),
     ]:  # fmt: skip
         if not 0.0 <= value < float("inf"):
             raise EipoError(f"{key}={value}: must be a finite number, 0 or more")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from math import sqrt
+from collections.abc import Callable
+from math import prod, sqrt
 from typing import TypeVar
 
 import gymnasium as gym
@@ -10,8 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from .config import Net
-from .errors import EipoError
-from .inputs import Stacked, observation_input
+from .core.moments import RunningMoments
+from .inputs import Joined, Stacked, observation_input
 
 M = TypeVar("M", bound=nn.Module)
 
@@ -19,7 +20,11 @@ M = TypeVar("M", bound=nn.Module)
 CONVS = {
     "paper": ((16, 8, 4, 0), (32, 4, 2, 1)),
     "nature": ((32, 8, 4, 0), (64, 4, 2, 0), (64, 3, 1, 0)),
+    "small": ((16, 3, 1, 1), (32, 3, 2, 1)),
 }
+SMALL = 36  # pixels of a side that the other two need
+FAR = 10.0  # standard deviations from the mean to which normalized observations are clipped
+CHUNK = 4096  # frames that the moments take in at once
 
 
 def layer(module: M, gain: float = sqrt(2.0)) -> M:
@@ -38,21 +43,19 @@ class Encoder(nn.Module):
     def __init__(self, space: gym.Space, net: Net, stack: int = 1) -> None:
         super().__init__()
         self.input, shape = observation_input(space)
+        shapes = (self.input.shapes if isinstance(self.input, Joined) else [shape]) * stack
         if stack > 1:
             self.input, shape = Stacked(self.input), (stack * shape[0], *shape[1:])
-        layers: list[nn.Module] = []
+        self.moments = RunningMoments(shape) if net.normalize else None
+        body: nn.Module
         if len(shape) == 3:
-            channels = shape[0]
-            for out, kernel, stride, padding in CONVS[net.convs]:
-                layers += [layer(nn.Conv2d(channels, out, kernel, stride, padding)), nn.ReLU()]
-                channels = out
-            layers.append(nn.Flatten())
-            try:
-                width = nn.Sequential(*layers)(torch.zeros(1, *shape)).shape[1]
-            except RuntimeError as e:
-                raise EipoError(f"images of {shape[1]} x {shape[2]} pixels are too small for the convolutions") from e
+            body, width = convolutions(shape, net.convs)
+        elif any(len(part) == 3 for part in shapes):
+            body = Branches(shapes, net.convs)
+            width = body.width
         else:
-            width = shape[0]
+            body, width = nn.Identity(), shape[0]
+        layers: list[nn.Module] = [body]
         for _ in range(net.layers):
             layers += [layer(nn.Linear(width, net.dense)), nn.ReLU()]
             width = net.dense
@@ -60,5 +63,45 @@ class Encoder(nn.Module):
         self.width = width
 
     def forward(self, frames: Tensor) -> Tensor:
-        features: Tensor = self.layers(self.input(frames))
+        x = self.input(frames)
+        if self.moments is not None:
+            x = (x - self.moments.mean.float()).div_(self.moments.std().float()).clamp_(-FAR, FAR)
+        features: Tensor = self.layers(x)
         return features
+
+    @torch.no_grad()
+    def take_in(self, seen: Callable[[Tensor], Tensor], index: Tensor) -> None:
+        """Let the moments learn from the frames that were acted on, where there are moments: seen(index) are they."""
+        if self.moments is not None:
+            distinct, times = index.unique(return_counts=True)
+            for part, weight in zip(distinct.split(CHUNK), times.split(CHUNK), strict=True):
+                self.moments.update(self.input(seen(part)), weight)
+
+
+class Branches(nn.Module):
+    """Parts side by side (B, n): images through convolutions of their own, all else as it is."""
+
+    def __init__(self, shapes: list[tuple[int, ...]], convs: str) -> None:
+        super().__init__()
+        self.shapes = shapes
+        self.parts, self.width = nn.ModuleList(), 0
+        for shape in shapes:
+            part, width = convolutions(shape, convs) if len(shape) == 3 else (nn.Identity(), prod(shape))
+            self.parts.append(part)
+            self.width += width
+
+    def forward(self, x: Tensor) -> Tensor:
+        pieces = x.split([prod(shape) for shape in self.shapes], 1)
+        parts = zip(self.parts, pieces, self.shapes, strict=True)
+        return torch.cat([part(piece.unflatten(1, shape)) for part, piece, shape in parts], 1)
+
+
+def convolutions(shape: tuple[int, ...], kind: str, activation: type[nn.Module] = nn.ReLU) -> tuple[nn.Sequential, int]:
+    """Convolutions with flat features, and how many these are. Images too small for `kind` take small ones."""
+    channels, *size = shape
+    body: list[nn.Module] = []
+    for out, kernel, stride, padding in CONVS[kind if min(size) >= SMALL else "small"]:
+        body += [layer(nn.Conv2d(channels, out, kernel, stride, padding)), activation()]
+        channels = out
+        size = [(n + 2 * padding - kernel) // stride + 1 for n in size]
+    return nn.Sequential(*body, nn.Flatten()), channels * prod(size)

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from . import packing
 from .errors import EipoError
 
 
@@ -36,14 +37,42 @@ class Flat(nn.Module):
 
 
 class Pixels(nn.Module):
-    """Bytes (B, C, H, W), or (B, H, W, C), to floats in 0..1 with the channels first."""
+    """Bytes or bits (B, C, H, W), or (B, H, W, C), to floats in 0..1 with the channels first."""
 
-    def __init__(self, channels_last: bool) -> None:
+    def __init__(self, channels_last: bool, scale: float = 255.0) -> None:
         super().__init__()
-        self.channels_last = channels_last
+        self.channels_last, self.scale = channels_last, scale
 
     def forward(self, x: Tensor) -> Tensor:
-        return (x.permute(0, 3, 1, 2) if self.channels_last else x).to(torch.float32) / 255.0
+        return (x.permute(0, 3, 1, 2) if self.channels_last else x).to(torch.float32) / self.scale
+
+
+class Joined(nn.Module):
+    """Packed parts of an observation (B, bytes): what the input of each makes of it, flat and side by side (B, n)."""
+
+    def __init__(self, space: gym.Space) -> None:
+        super().__init__()
+        self.parts = nn.ModuleList()
+        self.raw: list[tuple[int, torch.dtype, tuple[int, ...]]] = []  # of each part: bytes, type, shape
+        self.shapes: list[tuple[int, ...]] = []  # of what comes out of each
+        for path, part in packing.leaves(space):
+            try:
+                module, shape = observation_input(part)
+            except EipoError as e:
+                raise packing.refused(path, part) from e
+            like = np.empty(part.shape or (), part.dtype)
+            self.parts.append(module)
+            self.raw.append((like.nbytes, torch.from_numpy(like).dtype, like.shape))
+            self.shapes.append(shape)
+
+    def forward(self, x: Tensor) -> Tensor:
+        floats = []
+        pieces = x.split([size for size, _, _ in self.raw], -1)
+        for piece, module, (_, dtype, shape) in zip(pieces, self.parts, self.raw, strict=True):
+            # A copy, so that it begins where its type may begin.
+            whole = piece.clone(memory_format=torch.contiguous_format).view(dtype)
+            floats.append(module(whole.reshape(len(x), *shape)).flatten(1))
+        return torch.cat(floats, 1)
 
 
 class Stacked(nn.Module):
@@ -72,12 +101,15 @@ def observation_input(space: gym.Space) -> tuple[nn.Module, tuple[int, ...]]:
         one_hot = OneHot(sizes)
         return one_hot, (one_hot.size,)
     if isinstance(space, gym.spaces.Box):
-        if len(space.shape) == 3 and space.dtype == np.uint8:
-            channels_last = space.shape[2] <= 4 < space.shape[0]
+        if len(space.shape) == 3 and space.dtype in (np.uint8, np.bool_):
+            channels_last = space.shape[2] <= space.shape[0]
             c, h, w = (space.shape[2], *space.shape[:2]) if channels_last else space.shape
-            return Pixels(channels_last), (c, h, w)
+            return Pixels(channels_last, 255.0 if space.dtype == np.uint8 else 1.0), (c, h, w)
         return Flat(), (prod(space.shape),)
+    if packing.is_composite(space):
+        joined = Joined(space)
+        return joined, (sum(prod(shape) for shape in joined.shapes),)
     raise EipoError(
-        f"observation space {space} is not supported; supported: Box, Discrete, MultiDiscrete, MultiBinary "
-        "(gymnasium.wrappers.FlattenObservation turns most others into a Box)"
+        f"observation space {space} is not supported; supported: Box, Discrete, MultiDiscrete, MultiBinary, and Dict "
+        "and Tuple of these"
     )

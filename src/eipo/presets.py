@@ -49,6 +49,11 @@ class Preset:
     for_envs: tuple[str, ...] = ()  # ids (patterns) that take this preset when none is named
 
 
+MUJOCO = (
+    "Hopper", "HalfCheetah", "Ant", "Humanoid", "HumanoidStandup", "Reacher", "Swimmer", "Walker2d",
+    "InvertedPendulum", "InvertedDoublePendulum",
+)  # fmt: skip
+
 PRESETS = {
     "maze-grid": Preset(
         "the maze from its 5 x 5 cell codes: dense 128 + LSTM 128, 64 x 500, learns faster than the paper's",
@@ -94,6 +99,15 @@ PRESETS = {
             clip_reward=True,
         ),
         Bonus(),
+    ),
+    "mujoco": Preset(
+        "continuous control: normalized observations, two dense layers of 64, no memory, 64 x 64",
+        Net(dense=64, layers=2, memory="none", normalize=True),
+        PPO(epochs=4, minibatches=8, lr=3e-4, clip=0.2, entropy=0.0),
+        Envs(num=64, steps=64),
+        Bonus(features=64),
+        Compute(precision="fp32"),
+        for_envs=(*(f"{task}-v5" for task in MUJOCO), "eipo/SparseHalfCheetah-v0", "eipo/SparseHopper-v0"),
     ),
 }
 

@@ -27,6 +27,10 @@ def to_json(space: gym.Space) -> dict[str, Any]:
         return {"kind": "MultiDiscrete", "nvec": space.nvec.tolist(), "dtype": str(space.dtype)}
     if isinstance(space, s.MultiBinary):
         return {"kind": "MultiBinary", "n": list(space.shape)}
+    if isinstance(space, s.Dict):
+        return {"kind": "Dict", "spaces": {str(key): to_json(part) for key, part in space.spaces.items()}}
+    if isinstance(space, s.Tuple):
+        return {"kind": "Tuple", "spaces": [to_json(part) for part in space.spaces]}
     raise EipoError(f"space {space} is not supported")
 
 
@@ -45,6 +49,10 @@ def from_json(data: dict[str, Any]) -> gym.Space:
         return s.MultiDiscrete(np.array(data["nvec"]), dtype=np.dtype(data["dtype"]).type)
     if data["kind"] == "MultiBinary":
         return s.MultiBinary(data["n"])
+    if data["kind"] == "Dict":
+        return s.Dict({key: from_json(part) for key, part in data["spaces"].items()})
+    if data["kind"] == "Tuple":
+        return s.Tuple([from_json(part) for part in data["spaces"]])
     raise EipoError(f"space kind {data['kind']!r} is not known to this version")
 
 

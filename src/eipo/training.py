@@ -20,7 +20,7 @@ from .bonuses import make_bonus
 from .config import Config, check
 from .core import objective, ppo
 from .core.moments import RewardScale
-from .envs.make import make_batch
+from .envs.make import Factory, make_batch
 from .errors import EipoError
 from .methods import make_method
 from .nets import Agent
@@ -33,13 +33,13 @@ from .update import Learner, log_prob_now
 class Training:
     """A run in memory: everything that changes while it trains."""
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, factory: Factory | None = None) -> None:
         check(config)
         self.config = config
         seeds = np.random.SeedSequence(config.seed).generate_state(3)
         shards, device = compute.prepare(config.compute), compute.device_of(config.compute)
         precision = compute.precision_of(config.compute)
-        self.envs = make_batch(config.env, config.envs.num, config.envs.options, config.envs.clip_reward)
+        self.envs = make_batch(config.env, config.envs, config.compute.threads or compute.available_cores(), factory)
         self.method = make_method(config.method, config.iterations)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(int(seeds[0]))
@@ -69,6 +69,7 @@ class Training:
         left = 1.0 - self.iteration / cfg.iterations if cfg.ppo.anneal else 1.0
         losses = self.learner.update(rollout, targets, streams.returns, self.generator, left)
         metrics = method.step(streams, lambda A, policy: self._gap(rollout, A, policy, cfg.ppo.clip * left))
+        self.agent.encoder.take_in(rollout.seen, rollout.index)
         self.iteration += 1
         ended = time.perf_counter()
         return rollout, {
@@ -145,7 +146,7 @@ class Run:
 
 
 def train(
-    env: str,
+    env: str | Factory,
     *,
     method: str = "eipo",
     steps: int,
@@ -157,19 +158,22 @@ def train(
 ) -> Run:
     """Train an agent and return the run.
 
-    `env` is a Gymnasium id; `settings` changes single values, as {"ppo.lr": 3e-4} or ["ppo.lr=3e-4"] (`eipo list`
-    shows all). With `out` the run is kept in that directory, which must not hold anything yet. Raises EipoError where
-    something is wrong that you can mend.
+    `env` is a Gymnasium id, or a function that makes an environment (a new one at each call). `settings` changes single
+    values, as {"ppo.lr": 3e-4} or ["ppo.lr=3e-4"] (`eipo list settings` shows them). With `out` the run is kept in that
+    directory, which must not hold anything yet. Raises EipoError where something is wrong that you can mend.
     """
+    factory, env = (None, env) if isinstance(env, str) else (env, f"{env.__module__}.{env.__qualname__}")
     config = make_config(env, method=method, preset=preset, steps=steps, seed=seed, settings=settings)
-    return train_config(config, out, progress)
+    return train_config(config, out, progress, factory)
 
 
-def train_config(config: Config, out: str | Path | None = None, progress: bool = False) -> Run:
-    """Train by a whole configuration."""
+def train_config(
+    config: Config, out: str | Path | None = None, progress: bool = False, factory: Factory | None = None
+) -> Run:
+    """Train by a whole configuration; `factory` makes the environments where the configuration's id is only a name."""
     if out is not None and Path(out).exists() and (not Path(out).is_dir() or any(Path(out).iterdir())):
         raise EipoError(f"{out} is not empty: choose another directory, or remove it first")
-    training = Training(config)
+    training = Training(config, factory)
     try:
         with Tracker(config, out, training.envs, training.agent, progress) as tracker:
             for _ in range(config.iterations):

@@ -12,9 +12,10 @@ import torch
 from gymnasium.vector import AutoresetMode, VectorEnv
 
 import eipo
+from eipo.config import Envs
 from eipo.envs.atari import Atari
 from eipo.envs.batch import Batch
-from eipo.envs.make import make_batch
+from eipo.envs.make import make_batch as make
 from eipo.presets import PRESETS, make_config
 from eipo.training import Training
 
@@ -23,6 +24,10 @@ TINY = {
     "envs.num": 2, "envs.steps": 4, "ppo.epochs": 1, "ppo.minibatches": 1, "net.dense": 8, "net.width": 8,
     "bonus.features": 8, "bonus.share": 1.0, "compute.threads": 1,
 }  # fmt: skip
+
+
+def make_batch(env: str, num: int, options: dict[str, Any], clip_reward: bool = False) -> Batch:
+    return make(env, Envs(num=num, options=options, clip_reward=clip_reward))
 
 
 def test_the_games_are_the_papers() -> None:

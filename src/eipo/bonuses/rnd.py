@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from ..core.moments import RunningMoments
-from ..encoders import layer
+from ..encoders import convolutions, layer
 from ..inputs import observation_input
 from ..rollout import Rollout
 
@@ -67,12 +67,8 @@ def _network(shape: tuple[int, ...], features: int, dense: int) -> nn.Module:
     """The paper's three convolutions for an image, one dense layer for a vector; then `dense` layers."""
     body: list[nn.Module]
     if len(shape) == 3:
-        body = [
-            layer(nn.Conv2d(shape[0], 32, 8, 4)), nn.LeakyReLU(),
-            layer(nn.Conv2d(32, 64, 4, 2)), nn.LeakyReLU(),
-            layer(nn.Conv2d(64, 64, 3, 1)), nn.LeakyReLU(), nn.Flatten(),
-        ]  # fmt: skip
-        width = nn.Sequential(*body)(torch.zeros(1, *shape)).shape[1]
+        convs, width = convolutions(shape, "nature", nn.LeakyReLU)
+        body = [*convs]
     else:
         body = [layer(nn.Linear(prod(shape), features)), nn.LeakyReLU()]
         width = features

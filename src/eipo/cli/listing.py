@@ -15,7 +15,7 @@ from tyro.conf import Positional, arg
 from ..config import BONUSES, Config, settings
 from ..presets import METHODS, PRESETS, Preset
 
-OWN_ENVS = ("eipo/Maze-v0", "eipo/AlignedMaze-v0")
+OWN_ENVS = ("eipo/Maze-v0", "eipo/AlignedMaze-v0", "eipo/SparseHalfCheetah-v0", "eipo/SparseHopper-v0")
 
 
 @dataclass(frozen=True)

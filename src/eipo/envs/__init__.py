@@ -1,4 +1,4 @@
-"""Worlds: the maze, and one batched interface over every environment."""
+"""Worlds: the maze, sparse continuous control, Atari, and one batched interface over every environment."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ def register() -> None:
 
     Gymnasium 1.0 took out the loading of plugins by entry point, so nothing can register an id that nobody imports.
     """
-    from . import maze
+    from . import maze, sparse
 
     maze.register()
+    sparse.register()

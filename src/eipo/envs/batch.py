@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from gymnasium.vector import VectorEnv
+from gymnasium.vector import AutoresetMode, VectorEnv
 
+from .. import packing
 from ..errors import EipoError
 
 
@@ -26,36 +28,43 @@ class Step:
 
 
 class Batch:
-    """N environments under SAME_STEP autoreset. It remembers the observation that each is waiting to be acted on."""
+    """N environments as if under SAME_STEP autoreset. It remembers the observation that each is to be acted on.
 
-    def __init__(self, venv: VectorEnv, env_id: str, clip_reward: bool = False) -> None:
+    Under NEXT_STEP and DISABLED those whose episode ended are reset by `reset_mask` within the same step, so nothing
+    else has to know of these modes. Dict and Tuple observations come as bytes (packing.py).
+    """
+
+    def __init__(self, venv: VectorEnv, env_id: str, clip_reward: bool = False, keys: str = "") -> None:
         self.venv = venv
         self.clip_reward = clip_reward
         self.id = env_id
         self.num = venv.num_envs
-        self.observation_space = venv.single_observation_space
+        self.observation_space = packing.seen(venv.single_observation_space, keys)
+        self.composite = packing.is_composite(self.observation_space)
         self.action_space = venv.single_action_space
         self.steps = 0  # of each environment
         self.obs: np.ndarray = np.empty(0)
         self.board = _board(venv)
+        try:
+            self.mode = AutoresetMode(venv.metadata["autoreset_mode"])
+        except (KeyError, ValueError) as e:
+            raise EipoError(f"{env_id}: its metadata names no autoreset_mode (gymnasium.vector.AutoresetMode)") from e
 
     def reset(self, seed: int) -> np.ndarray:
         """Start all episodes; environment i is seeded seed + i."""
         obs, _ = self.venv.reset(seed=seed)
-        self.obs = np.asarray(obs)
-        self._check_observation(self.obs)
+        self.obs = self._array(obs)
         return self.obs
 
     def step(self, action: np.ndarray) -> Step:
         """Act once in every environment."""
         obs, reward, terminated, truncated, info = self.venv.step(action)
         self.steps += 1
-        self.obs = np.asarray(obs)
+        self.obs = self._array(obs)
         reward = np.asarray(reward, dtype=np.float32)
         if not np.isfinite(reward).all():
             i = int(np.flatnonzero(~np.isfinite(reward))[0])
             raise EipoError(f"{self.id}: reward {reward[i]} from environment {i} at its step {self.steps}")
-        self._check_observation(self.obs)
         over = terminated | truncated
         lost = info.get("life_lost")  # the game goes on, but what was learned from it so far ends here
         if lost is not None:
@@ -63,13 +72,50 @@ class Batch:
         done = over if lost is None else over | lost
         last = self.obs[:0]
         if done.any():
-            which = np.flatnonzero(done)
-            last = np.stack([np.asarray(info["final_obs"][i] if over[i] else self.obs[i]) for i in which])
-            self._check_observation(last, which)
+            last = self.obs[done]  # a copy
+            if over.any() and self.mode is AutoresetMode.SAME_STEP:
+                ended = np.flatnonzero(over)
+                last[np.searchsorted(np.flatnonzero(done), ended)] = self._final(info, ended)
+            elif over.any():
+                self.obs = self._restarted(over)
         learned = np.sign(reward) if self.clip_reward else reward
         return Step(self.obs, learned, reward, terminated, truncated, done, over, last, info.get("cell"))
 
-    def _check_observation(self, obs: np.ndarray, which: np.ndarray | None = None) -> None:
+    def _final(self, info: dict[str, Any], ended: np.ndarray) -> np.ndarray:
+        """The true last observations of those that were reset within the step."""
+        if "final_obs" not in info:
+            raise EipoError(f"{self.id}: under SAME_STEP an episode's end needs info['final_obs'], which is missing")
+        final = info["final_obs"]
+        if self.composite:
+            each = [final[i] if isinstance(final, np.ndarray) else _row(final, int(i)) for i in ended]
+            parts = [[packing.part_of(one, path) for one in each] for path, _ in packing.leaves(self.observation_space)]
+            for part in parts:
+                self._check_finite(np.stack(part), ended)
+            return np.stack([packing.pack(self.observation_space, one, batched=False) for one in each])
+        last = np.stack([np.asarray(final[i]) for i in ended])
+        self._check_finite(last, ended)
+        return last
+
+    def _restarted(self, over: np.ndarray) -> np.ndarray:
+        """All observations, after those environments whose episode is over were reset, and no others."""
+        obs = self._array(self.venv.reset(options={"reset_mask": over.copy()})[0])
+        if (obs[~over] != self.obs[~over]).any():
+            raise EipoError(
+                f"{self.id}: its autoreset mode is {self.mode.value}, and reset(options={{'reset_mask': ...}}) resets "
+                "other environments too; it has to reset those of the mask alone, or autoreset in the same step"
+            )
+        return obs
+
+    def _array(self, obs: Any) -> np.ndarray:
+        if not self.composite:
+            array = np.asarray(obs)
+            self._check_finite(array)
+            return array
+        for path, _ in packing.leaves(self.observation_space):
+            self._check_finite(np.asarray(packing.part_of(obs, path)))
+        return packing.pack(self.observation_space, obs, batched=True)
+
+    def _check_finite(self, obs: np.ndarray, which: np.ndarray | None = None) -> None:
         if obs.dtype.kind == "f" and not np.isfinite(obs).all():
             row = int(np.flatnonzero(~np.isfinite(obs).reshape(len(obs), -1).all(1))[0])
             i = row if which is None else int(which[row])
@@ -80,6 +126,13 @@ class Batch:
 
     def close(self) -> None:
         self.venv.close()
+
+
+def _row(observation: Any, i: int) -> Any:
+    """Environment i's own of a batched Dict or Tuple observation."""
+    if isinstance(observation, dict):
+        return {key: _row(part, i) for key, part in observation.items()}
+    return tuple(_row(part, i) for part in observation) if isinstance(observation, tuple) else observation[i]
 
 
 def _board(venv: VectorEnv) -> np.ndarray | None:
