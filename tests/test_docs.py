@@ -60,6 +60,16 @@ def test_equations_names_tests_that_exist() -> None:
     assert not missing
 
 
+def test_statistics_names_what_exists() -> None:
+    words = code("docs/statistics.md")
+    tests = [re.fullmatch(r"([\w/]+\.py)::(\w+)", word) for word in words if "::" in word]
+    assert len(tests) > 10
+    assert not [m[0] for m in tests if m is None or f"\ndef {m[2]}(" not in text(f"tests/{m[1]}")]
+    functions = [w for w in words if re.fullmatch(r"study\.\w+", w)]
+    assert len(functions) > 12
+    assert not [w for w in functions if not is_there(w)]
+
+
 def test_equations_names_functions_and_settings_that_exist() -> None:
     named = [w for w in code("docs/equations.md") if re.fullmatch(r"[a-z_]+(\.\w+)+(=\w+)?", w)]
     named = [w for w in named if not w.endswith((".py", ".md"))]

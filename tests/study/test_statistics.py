@@ -23,7 +23,6 @@ from eipo.study.statistics import (
     mean,
     median,
     optimality_gap,
-    pairwise,
     performance_profile,
     probability_of_improvement,
     share_at_least,
@@ -234,15 +233,6 @@ def test_one_seed_has_no_interval() -> None:
     assert math.isnan(estimate.low)
     assert math.isnan(estimate.high)
     assert mean({"a": [1.0], "b": [2.0, 3.0]}).low == 1.5  # what b's seeds leave open
-
-
-def test_pairs_are_compared_where_both_have_been() -> None:
-    methods: dict[str, Scores] = {"x": {"a": [1.0], "b": [5.0]}, "y": {"b": [4.0], "c": [0.0]}, "z": {"d": [0.0]}}
-    found = pairwise(methods, improvement, how=FEW)
-    assert found["x"]["y"].value == 1.0
-    assert found["y"]["x"].value == 0.0
-    assert found["x"]["z"] is None
-    assert "x" not in found["x"]
 
 
 @pytest.mark.parametrize(

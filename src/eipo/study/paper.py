@@ -17,7 +17,7 @@ ITERATIONS = {"MontezumaRevenge": 6000}  # all other games: 3000
 
 def read_data(name: str) -> list[dict[str, str]]:
     """The rows of a table that ships with the package."""
-    text = resources.files(__package__).joinpath("data", name).read_text(encoding="utf-8")
+    text = (resources.files(__package__) / "data" / name).read_text(encoding="utf-8")
     return list(csv.DictReader(text.splitlines()))
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -196,17 +195,3 @@ def share_at_least(x: Scores, y: Scores, how: Bootstrap = DEFAULT) -> Estimate:
 def at_least(x: Floats, y: Floats) -> Floats:
     """1 where x >= y, else 0. Equal scores may have means that differ in their last bits: those count as equal."""
     return (x >= y - 1e-12 * np.maximum(np.abs(x), np.abs(y))).astype(np.float64)
-
-
-def pairwise(
-    methods: Mapping[str, Scores], statistic: Callable[..., Estimate], **how: Any
-) -> dict[str, dict[str, Any]]:
-    """{X: {Y: statistic(X, Y)}} for every ordered pair, over the tasks that both have; None where they share none."""
-    found: dict[str, dict[str, Any]] = {x: {} for x in methods}
-    for x, mine in methods.items():
-        for y, theirs in methods.items():
-            common = [t for t in mine if t in theirs]
-            if x != y:
-                pair = {t: mine[t] for t in common}, {t: theirs[t] for t in common}
-                found[x][y] = statistic(*pair, **how) if common else None
-    return found
