@@ -87,15 +87,23 @@ def test_tables_come_back_as_they_were_written(tmp_path: Path) -> None:
         for (m, s), x in zip([("eo", 0), ("eo", 1), ("eipo", 0)], np.random.default_rng(0).normal(size=3), strict=True)
     ]
     write_table(scores, tmp_path / "t.csv")
-    assert [replace(s, origin="") for s in read_table(tmp_path / "t.csv")] == scores
+    assert [replace(s, origin="") for s in read_table(tmp_path / "t.csv")[0]] == scores
     assert read_scores([tmp_path / "t.csv"])[1] == []
 
 
 def test_a_table_with_no_more_than_it_needs(tmp_path: Path) -> None:
-    (tmp_path / "t.csv").write_text("score,task,method,seed,steps\n1.5,T,eo,0,1e6\n")
-    assert read_table(tmp_path / "t.csv") == [
-        Score("T", "eo", 0, 1_000_000, 1.5, 1.5, 0, f"{tmp_path / 't.csv'}, line 2")
-    ]
+    (tmp_path / "t.csv").write_text("score,task,method,seed,steps\n1.5,T,eo,0,1e6\n,T,eo,1,1e6\n")
+    assert read_table(tmp_path / "t.csv") == (
+        [Score("T", "eo", 0, 1_000_000, 1.5, 1.5, 0, f"{tmp_path / 't.csv'}, line 2")],
+        [f"left out, for no episode has ended: {tmp_path / 't.csv'}, line 3"],
+    )
+
+
+def test_a_table_as_the_cpu_suite_writes_it(tmp_path: Path) -> None:
+    columns = "task,method,seed,steps,score,mean_return,episodes,seconds,commit"
+    (tmp_path / "t.csv").write_text(f"{columns}\nT,eo,0,1000,1.5,1.25,100,12,abc\n")
+    (found,) = read_scores([tmp_path / "t.csv"])[0]
+    assert (found.score, found.mean, found.episodes) == (1.5, 1.25, 100)
 
 
 @pytest.mark.parametrize(

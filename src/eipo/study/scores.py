@@ -1,6 +1,7 @@
 """One score for each seed, as the paper takes it: the median of the last 100 training episodes.
 
-Scores come from run directories, or from a table (CSV) with a row a seed: task, method, seed, steps, score.
+Scores come from run directories, or from a table (CSV) with a row a seed: task, method, seed, steps, score, and perhaps
+mean (or mean_return) and episodes.
 """
 
 from __future__ import annotations
@@ -59,7 +60,9 @@ def read_scores(paths: Iterable[str | Path], rule: Rule = PAPERS) -> tuple[list[
     runs = [read_run(path) for path in find_runs(directories)] if directories or not tables else []
     scores, notes = score_runs(runs, rule)
     for table in tables:
-        scores += read_table(table)
+        rows, left_out = read_table(table)
+        scores += rows
+        notes += left_out
     _refuse_twins(scores)
     return scores, notes
 
@@ -125,26 +128,28 @@ def _flat(config: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     return found
 
 
-def read_table(file: Path) -> list[Score]:
-    """Scores from a CSV with at least the columns of COLUMNS."""
+def read_table(file: Path) -> tuple[list[Score], list[str]]:
+    """Scores from a CSV with at least the columns of COLUMNS, and notes on rows without a score."""
     try:
         with file.open(encoding="utf-8", newline="") as f:
             reader = csv.DictReader(f)
             missing = [c for c in COLUMNS if c not in (reader.fieldnames or ())]
             if missing:
                 raise EipoError(f"{file} has no column {', '.join(missing)}; a table of scores has {','.join(COLUMNS)}")
-            scores = [_row(row, f"{file}, line {reader.line_num}") for row in reader]
+            rows = [(row, f"{file}, line {reader.line_num}") for row in reader]
     except (OSError, UnicodeDecodeError, csv.Error) as e:
         raise EipoError(f"{file} cannot be read: {e}") from e
+    scores = [_row(row, where) for row, where in rows if row["score"] != ""]
     if not scores:
         raise EipoError(f"{file} holds no score")
-    return scores
+    return scores, [f"left out, for no episode has ended: {where}" for row, where in rows if row["score"] == ""]
 
 
 def _row(row: dict[str, str], where: str) -> Score:
     try:
         score = float(row["score"])
-        mean, episodes = row.get("mean") or row["score"], row.get("episodes") or "0"
+        mean = row.get("mean") or row.get("mean_return") or row["score"]
+        episodes = row.get("episodes") or "0"
         found = Score(
             row["task"], row["method"], int(row["seed"]), int(float(row["steps"])), score, float(mean), int(episodes),
             where,
