@@ -59,7 +59,7 @@ def test_the_numbers_by_hand(games: Path) -> None:
     assert p.value == pytest.approx((0.75 + 0.25) / 2)  # Pong 21 21 against 20 21; Venture 900 1100 against 1200 1000
     back = cell(tables["improvement"], "en", "eipo")
     assert isinstance(back, Estimate)
-    assert (back.low, back.high) == (1 - p.high, 1 - p.low)
+    assert (back.low, back.high) == pytest.approx((1 - p.high, 1 - p.low))
     weak = cell(tables["at_least"], "eipo", "en")
     assert isinstance(weak, Estimate)
     assert weak.value == pytest.approx((1.0 + 0.25) / 2)
@@ -68,7 +68,14 @@ def test_the_numbers_by_hand(games: Path) -> None:
     assert share.value == 0.5
     assert cell(tables["by_task"], VENTURE, "en") == 0.25
     std = pytest.approx(np.sqrt(20000))
-    assert tables["losses"].rows == [[VENTURE, Spread(1000.0, std, 2), "en", Spread(1100.0, std, 2), 0.25]]
+    (lost,) = tables["losses"].rows
+    assert lost[:4] == [VENTURE, Spread(1000.0, std, 2), "en", Spread(1100.0, std, 2)]
+    assert isinstance(lost[4], Estimate)
+    assert (lost[4].value, lost[4].low, lost[4].high) == (0.25, 0.0, 1.0)  # a draw may be 900 twice, or 1100 and 1000
+    assert cell(tables["against"], "en", "tasks") == 2
+    assert cell(tables["against"], "en", "P(eipo > B)") == p
+    assert cell(tables["against"], "en", "P(eipo >= B)") == weak
+    assert cell(tables["against"], "en", "R(eipo, B)") == share
     # Random scores are -20.7 and 0; eo earns 20 and 200. Means: 41.2 / 40.7 and 1100 / 200 for en.
     aggregate = cell(tables["aggregates"], "en", "mean")
     assert isinstance(aggregate, Estimate)
@@ -193,7 +200,7 @@ def test_one_method_alone(tmp_path: Path) -> None:
     found = compare([table(tmp_path / "t.csv", {"A": {"eo": [1.0, 2.0]}})], how=FEW)
     assert set(found.tables) == {"scores"}
     assert not list(tmp_path.glob("out/*.png"))
-    assert len(write_comparison(found, tmp_path / "out")) == 4  # scores, Markdown, LaTeX, seeds
+    assert len(write_comparison(found, tmp_path / "out")) == 5  # scores twice, Markdown, LaTeX, seeds
 
 
 def test_the_focus(games: Path) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import rliable.library as rly
 import rliable.metrics
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from eipo.errors import EipoError
@@ -113,7 +113,7 @@ def test_the_probability_is_rliables(n: int, m: int, tasks: int) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:random_state is deprecated")
-def test_the_intervals_are_rliables() -> None:
+def test_the_intervals_are_rliables(monkeypatch: pytest.MonkeyPatch) -> None:
     """Both are drawn, so they agree up to the draws. Tasks differ in level: drawn together they would differ more."""
     rng = np.random.default_rng(3)
     x, y = rng.normal(np.arange(6) / 2, 1.0, (5, 6)), rng.normal(np.arange(6) / 3, 1.0, (6, 6))
@@ -123,6 +123,7 @@ def test_the_intervals_are_rliables() -> None:
     )  # fmt: skip
     for i, (ours, _) in enumerate(RLIABLE.values()):
         close(ours(table(x)), ends["x"][:, i], 0.06)
+    monkeypatch.setattr(np.random, "choice", np.random.RandomState(0).choice)  # pairs are drawn from the global one
     _, ends = rly.get_interval_estimates(
         {"x,y": [x, y]}, lambda *s: np.array([rliable.metrics.probability_of_improvement(*s)]), reps=300,
         random_state=np.random.RandomState(0),
@@ -200,6 +201,19 @@ def test_the_profile_falls_from_one_to_zero(scores: Scores) -> None:
     assert profile.value[0] == pytest.approx(1)
     assert profile.value[-1] == 0
     assert (np.diff(profile.value) <= 1e-12).all()
+
+
+@settings(deadline=None, max_examples=40)
+@given(TWO)
+def test_intervals_of_a_pair_are_mirror_images(pair: tuple[Scores, Scores]) -> None:
+    x, y = pair
+    assume(x != y)  # else who has which draw is a matter of who is named first
+    there, back = improvement(x, y, how=FEW), improvement(y, x, how=FEW)
+    assert [back.value, back.low, back.high] == pytest.approx(
+        [1 - there.value, 1 - there.high, 1 - there.low], nan_ok=True
+    )
+    weak = improvement(x, y, strict=False, how=FEW)
+    assert math.isnan(there.low) or (weak.low >= there.low - 1e-12 and weak.high >= there.high - 1e-12)
 
 
 def test_the_same_seed_gives_the_same_interval() -> None:

@@ -11,6 +11,7 @@ from . import paper
 from .comparison_tables import (
     ByTask,
     Study,
+    against_table,
     aggregate_table,
     improvement_table,
     loss_table,
@@ -89,8 +90,9 @@ def compare(
         tables["improvement"] = improvement_table(study, True, how)
         tables["at_least"] = improvement_table(study, False, how)
         tables["shares"] = share_table(study, how)
+        tables["against"] = against_table(study, focus, how)
         tables["by_task"] = task_table(study, focus)
-        if (losses := loss_table(study, focus)) is not None:
+        if (losses := loss_table(study, focus, how)) is not None:
             tables["losses"] = losses
     single = {f"{s.method} on {s.task}" for s in found if len(study.scores[s.method][s.task]) == 1}
     if single:
@@ -135,10 +137,11 @@ def _some(names: list[str], most: int = 4) -> str:
 
 
 def write_comparison(comparison: Comparison, out: Path) -> list[Path]:
-    """Each table as CSV, all as Markdown and LaTeX, the seeds' scores, and the figure. Returns what was written."""
+    """Each table as CSV and Markdown, all as Markdown and LaTeX, the seeds' scores, the figure. Returns the files."""
     out.mkdir(parents=True, exist_ok=True)
     texts: Mapping[str, str] = {
         **{f"{name}.csv": table.csv() for name, table in comparison.tables.items()},
+        **{f"{name}.md": table.markdown() for name, table in comparison.tables.items()},
         "compare.md": "\n".join([*(t.markdown() for t in comparison.tables.values()), *_as_list(comparison.notes)]),
         "compare.tex": "\n".join(t.latex() for t in comparison.tables.values()),
     }

@@ -119,19 +119,12 @@ def aggregate_table(scores: Mapping[str, ByTask], scale: str, how: Bootstrap) ->
 
 
 def improvements(study: Study, strict: bool, how: Bootstrap) -> dict[str, dict[str, Estimate | None]]:
-    """P(A > B), or P(A >= B), of every pair on the tasks that both have. P(B > A) is its mirror image, interval too."""
-    found: dict[str, dict[str, Estimate | None]] = {m: {} for m in study.methods}
-    for a in study.methods:
-        for b in study.methods:
-            if a == b:
-                continue
-            mirror = found[b].get(a)
-            if strict and mirror is not None:
-                found[a][b] = Estimate(1 - mirror.value, 1 - mirror.high, 1 - mirror.low)
-            else:
-                x, y = study.both(a, b)
-                found[a][b] = statistics.improvement(x, y, strict, how) if x else None
-    return found
+    """P(A > B), or P(A >= B), of every pair on the tasks that both have; None where there is none."""
+    pairs = {a: {b: study.both(a, b) for b in study.methods if b != a} for a in study.methods}
+    return {
+        a: {b: statistics.improvement(x, y, strict, how) if x else None for b, (x, y) in others.items()}
+        for a, others in pairs.items()
+    }
 
 
 def improvement_table(study: Study, strict: bool, how: Bootstrap) -> Table:
@@ -158,6 +151,18 @@ def share_table(study: Study, how: Bootstrap) -> Table:
     return Table(title, ["R", *study.methods], rows)
 
 
+def against_table(study: Study, focus: str, how: Bootstrap) -> Table:
+    """`focus` against each other method: what a README shows."""
+    strict, weak = improvements(study, True, how)[focus], improvements(study, False, how)[focus]
+    rows: list[list[Cell]] = []
+    for b, p in strict.items():
+        x, y = study.both(focus, b)
+        rows.append([b, len(x), p, weak[b], statistics.share_at_least(x, y, how) if x else None])
+    bold = {(r, 2) for r, row in enumerate(rows) if isinstance(c := row[2], Estimate) and c.low > 0.5}
+    columns = ["B", "tasks", f"P({focus} > B)", f"P({focus} >= B)", f"R({focus}, B)"]
+    return Table(f"{focus} against each other method, {how.confidence:.0%} intervals", columns, rows, frozenset(bold))
+
+
 def task_table(study: Study, focus: str) -> Table:
     """P(focus > B) on each task apart: where it wins, and where it loses."""
     others = [m for m in study.methods if m != focus]
@@ -169,15 +174,15 @@ def task_table(study: Study, focus: str) -> Table:
     return Table(f"P({focus} > column) on each task", ["task", *others], rows, frozenset(bold))
 
 
-def loss_table(study: Study, focus: str) -> Table | None:
+def loss_table(study: Study, focus: str, how: Bootstrap) -> Table | None:
     """The tasks on which a seed of the best other method more often than not beats one of `focus`; None without any."""
     rows: list[list[Cell]] = []
     for t, mine in study.scores[focus].items():
         others = {m: study.scores[m][t] for m in study.methods if m != focus and t in study.scores[m]}
         if others:
             best = max(others, key=lambda m: float(others[m].mean()))
-            p = probability_of_improvement(mine, others[best])
-            if p < 0.5:
+            p = statistics.improvement({t: mine}, {t: others[best]}, how=how)
+            if p.value < 0.5:
                 rows.append([t, spread(mine), best, spread(others[best]), p])
     if not rows:
         return None

@@ -80,7 +80,11 @@ def bootstrapped(statistic: Statistic, *samples: Scores, how: Bootstrap = DEFAUL
     if all(len(x) < 2 for s in scores for x in s):
         return value, np.full_like(value, np.nan), np.full_like(value, np.nan)
     rng = np.random.default_rng(how.seed)
-    drawn = statistic(*(Weighted(s, [_counts(len(x), how.resamples, rng) for x in s]) for s in scores))
+    weights: dict[int, list[Floats]] = {}
+    # Whichever method is named first, each has the same draws: P(X > Y) and P(Y > X) are mirror images.
+    for i in sorted(range(len(scores)), key=lambda i: [x.tolist() for x in scores[i]]):
+        weights[i] = [_counts(len(x), how.resamples, rng) for x in scores[i]]
+    drawn = statistic(*(Weighted(s, weights[i]) for i, s in enumerate(scores)))
     tail = (1 - how.confidence) / 2
     low, high = np.quantile(drawn, [tail, 1 - tail], axis=0)
     return value, low, high
