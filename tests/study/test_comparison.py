@@ -111,7 +111,7 @@ def test_what_cannot_be_normalized_is_said(tmp_path: Path) -> None:
     found = compare([tmp_path / "t.csv"], random=tmp_path / "random.csv", how=FEW)
     assert found.normalized["eipo"]["Mine-v0"].tolist() == [1.5, 2.5]  # over (1.5 - 0.5)
     found = compare([tmp_path / "t.csv"], reference="en", how=FEW)
-    assert found.notes == ["no normalized scores, for en is not there; name another --reference, or another --scale"]
+    assert found.notes == ["no normalized scores, for en is not there; name a --reference, or another --scale"]
 
 
 def test_methods_that_have_not_been_everywhere(tmp_path: Path) -> None:

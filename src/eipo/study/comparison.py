@@ -76,28 +76,31 @@ def compare(
         tables |= _paper(study, notes, found)
     normalized: dict[str, ByTask] = {}
     if scale == "reference" and reference not in study.methods:
-        notes.append(
-            f"no normalized scores, for {reference} is not there; name another --reference, or another --scale"
-        )
+        notes.append(f"no normalized scores, for {reference} is not there; name a --reference, or another --scale")
     else:
-        zero, one = scale_of(study, scale, reference, reference_scores(random))
-        normalized, left_out = normalized_scores(study, zero, one)
+        normalized, left_out = normalized_scores(study, *scale_of(study, scale, reference, reference_scores(random)))
         notes += left_out
     if normalized:
         name = f"{scale} {reference}" if scale == "reference" else scale
         tables["aggregates"] = aggregate_table(normalized, name, how)
     if len(study.methods) > 1:
-        tables["improvement"] = improvement_table(study, True, how)
-        tables["at_least"] = improvement_table(study, False, how)
-        tables["shares"] = share_table(study, how)
-        tables["against"] = against_table(study, focus, how)
-        tables["by_task"] = task_table(study, focus)
-        if (losses := loss_table(study, focus, how)) is not None:
-            tables["losses"] = losses
+        tables |= _pairs(study, focus, how)
     single = {f"{s.method} on {s.task}" for s in found if len(study.scores[s.method][s.task]) == 1}
     if single:
         notes.append(f"one seed only, so intervals do not know how seeds differ: {_some(sorted(single))}")
     return Comparison(tables, notes, found, study, normalized, focus, how)
+
+
+def _pairs(study: Study, focus: str, how: Bootstrap) -> dict[str, Table]:
+    tables = {
+        "improvement": improvement_table(study, True, how),
+        "at_least": improvement_table(study, False, how),
+        "shares": share_table(study, how),
+        "against": against_table(study, focus, how),
+        "by_task": task_table(study, focus),
+    }
+    losses = loss_table(study, focus, how)
+    return tables if losses is None else tables | {"losses": losses}
 
 
 def _focus(study: Study, wish: str | None) -> str:
