@@ -10,6 +10,7 @@ more often than long ones. Environments are made as `eipo train` makes them, by 
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -26,7 +27,7 @@ NUM = 10  # environments
 def random_scores(config: Config, episodes: int, seed: int) -> list[float]:
     """Raw scores of the first episodes of each of NUM environments; `episodes` in all, rounded up to whole tens."""
     each = -(-episodes // NUM)
-    envs = make_batch(config.env, NUM, config.envs.options)
+    envs = make_batch(config.env, dataclasses.replace(config.envs, num=NUM))
     try:
         envs.reset(seed)
         envs.action_space.seed(seed)
