@@ -64,7 +64,7 @@ PRESETS = {
         Envs(num=64, steps=500, options={"observation": "grid"}, repeats=True),
         Bonus(share=0.5, features=128),
         Compute(shards=2, precision="fp32"),
-        for_envs=("eipo/Maze-v0", "eipo/AlignedMaze-v0"),
+        for_envs=("eipo/Maze-v0", "eipo/AlignedMaze-v0", "eipo/NoisyTVMaze-v0"),
     ),
     "maze-paper": Preset(
         "the maze from pixels, the paper's network (conv + LSTM 512) and tables, 64 x 500",
