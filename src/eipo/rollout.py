@@ -48,12 +48,28 @@ class Rollout:
     done: Tensor  # (T, N) bool: terminated or truncated
     value: dict[str, Tensor]  # by critic: (T, N) V(s_t)
     next_value: dict[str, Tensor]  # by critic: (T, N) V(s_{t+1})
+    beyond: dict[str, Tensor]  # by critic: (N,) V of what each environment waits with, after the last step
     state: State  # memory before the first step, each (N, H)
     episodes: list[Episode]
+    terms: Mapping[str, Tensor]  # by key of the steps' info that the bonus reads: (T, N)
     cells: np.ndarray | None  # (T, N) where each agent was after the step, in environments that say so
 
     def __len__(self) -> int:
         return self.reward.numel()
+
+    @property
+    def observations(self) -> Tensor:
+        """(T, N, *observation) s_t."""
+        return self.frames[self.index]
+
+    @property
+    def next_observations(self) -> Tensor:
+        """(T, N, *observation) s_{t+1}, the true last one where an episode ended."""
+        return self.frames[self.next_index]
+
+    def going_on(self, critic: str) -> Tensor:
+        """(T, N) value of what is seen after each step, where an episode ended that of the next one's first frame."""
+        return torch.cat([self.value[critic][1:], self.beyond[critic][None]])
 
     def seen(self, index: Tensor) -> Tensor:
         """What a network sees at frames (B,): (B, *observation), or (B, K, *observation) where frames are stacked."""
@@ -197,6 +213,7 @@ def collect(
     blocks = shared_out(behaviour, N)
     acted = tuple(p for p, block in blocks for _ in range(block.start, block.stop))
     frames = DistinctFrames(agent, carry) if repeats else Frames(agent, carry)
+    agent.redraw(generator)
     noise = agent.actions.noise((T, N), generator)
     state, reset = carry.state, carry.reset
     first_state = tuple(s.clone() for s in state)
@@ -204,6 +221,7 @@ def collect(
     reward, terminated = np.empty((T, N), np.float32), np.empty((T, N), bool)
     done, resets = np.empty((T, N), bool), np.empty((T, N), bool)
     cells: list[np.ndarray] = []
+    terms = {key: np.empty((T, N), np.float32) for key in envs.terms}
     features, actions = [], []
     ends: list[tuple[int, np.ndarray, Tensor]] = []  # (t, environments, memory's features of their last observations)
     episodes: list[Episode] = []
@@ -221,6 +239,8 @@ def collect(
             reward[t], terminated[t], done[t] = step.reward, step.terminated, step.done
             carry.score += step.score
             carry.length += 1
+            for key, column in terms.items():
+                column[t] = step.terms[key]
             if step.cell is not None:
                 cells.append(step.cell)
             reset = step.done
@@ -270,8 +290,10 @@ def collect(
         done=to_device(done, device),
         value=out.value,
         next_value=next_value,
+        beyond=beyond,
         state=first_state,
         episodes=episodes,
+        terms={key: to_device(column, device) for key, column in terms.items()},
         cells=np.stack(cells) if cells else None,
     )
 

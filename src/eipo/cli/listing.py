@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 import gymnasium
 from tyro.conf import Positional, arg
 
-from ..config import BONUSES, Config, settings
+from ..config import BONUSES, OWN_BONUSES, Config, settings
 from ..presets import METHODS, PRESETS, Preset
 
 OWN_ENVS = tuple(name for name in gymnasium.registry if name.startswith("eipo/"))
@@ -41,7 +41,7 @@ def names_text() -> str:
     return "\n\n".join(
         [
             _table("methods (--method)", [(name, m.doc) for name, m in METHODS.items()]),
-            _table("bonuses (--set bonus.name=...)", list(BONUSES.items())),
+            _table("bonuses (--bonus)", [*BONUSES.items(), *OWN_BONUSES.items()]),
             _table("presets (--preset)", presets),
             _table(
                 "environments (ENV)",
