@@ -60,6 +60,16 @@ def test_equations_names_tests_that_exist() -> None:
     assert not missing
 
 
+def test_statistics_names_what_exists() -> None:
+    words = code("docs/statistics.md")
+    tests = [re.fullmatch(r"([\w/]+\.py)::(\w+)", word) for word in words if "::" in word]
+    assert len(tests) > 10
+    assert not [m[0] for m in tests if m is None or f"\ndef {m[2]}(" not in text(f"tests/{m[1]}")]
+    functions = [w for w in words if re.fullmatch(r"study\.\w+", w)]
+    assert len(functions) > 12
+    assert not [w for w in functions if not is_there(w)]
+
+
 def test_equations_names_functions_and_settings_that_exist() -> None:
     named = [w for w in code("docs/equations.md") if re.fullmatch(r"[a-z_]+(\.\w+)+(=\w+)?", w)]
     named = [w for w in named if not w.endswith((".py", ".md"))]
@@ -120,7 +130,7 @@ def test_every_metric_is_documented_and_every_documented_metric_exists() -> None
     for method in ("eipo", "dc", "hepo"):
         run = eipo.train(
             "eipo/Maze-v0", method=method, steps=300,
-            settings=TINY | ({"method.switch": "alternate"} if method == "eipo" else {}),
+            settings=TINY | {"eipo": {"method.switch": "alternate"}, "dc": {"ppo.clip_apart": True}}.get(method, {}),
         )  # fmt: skip
         written |= {key for line in run.metrics for key in line}
     assert sorted(first_column("docs/metrics.md", "metrics.jsonl")) == sorted(written)
@@ -151,7 +161,7 @@ def test_the_table_of_presets_is_right() -> None:
         assert found == [f"{v:g}" if isinstance(v, float) else json.dumps(v).strip('"') for v in expected], key
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/quickstart.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/quickstart.md", "docs/bonuses.md"])
 def test_python_examples_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As they stand, but with small networks and few steps."""
     train = eipo.train

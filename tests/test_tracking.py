@@ -31,7 +31,9 @@ def test_a_maze_run_counts_every_visit_by_policy_and_time(tmp_path: Path) -> Non
     assert visits[:, :, BOARD == 1].sum() == 0  # nobody stands in a wall
 
 
-TINY = {"envs.num": 4, "envs.steps": 25, "net.dense": 8, "bonus.features": 8}
+TINY = {
+    "envs.num": 4, "envs.steps": 25, "net.dense": 8, "bonus.features": 8, "ppo.epochs": 1, "ppo.minibatches": 1,
+}  # fmt: skip
 
 
 def test_every_episode_has_a_row(tmp_path: Path) -> None:
@@ -54,7 +56,7 @@ def test_every_episode_has_a_row(tmp_path: Path) -> None:
 
 def test_scores_are_what_the_environment_gave_to_the_last_bit(tmp_path: Path) -> None:
     """Not what is learned from: the sign of the reward. Scripted gives 1, 2, ... in episodes of 1, 3 and 5 steps."""
-    settings = TINY | {"envs.num": 3, "envs.steps": 15, "envs.clip_reward": True, "ppo.minibatches": 1}
+    settings = TINY | {"envs.num": 3, "envs.steps": 15, "envs.clip_reward": True}
     eipo.train("eipo-test/Scripted-v0", method="eo", steps=45, settings=settings, out=tmp_path / "run")
     rows = (tmp_path / "run" / "episodes.csv").read_text().splitlines()[1:]
     assert sorted(rows) == sorted(["1,45,E,1.0,1"] * 15 + ["1,45,E,6.0,3"] * 5 + ["1,45,E,15.0,5"] * 3)

@@ -16,12 +16,14 @@ from .errors import EipoError
 
 if TYPE_CHECKING:
     from .agent import TrainedAgent, load
+    from .bonuses import Bonus
     from .config import Config
     from .presets import METHODS, PRESETS, make_config
     from .training import Run, train, train_config
 
 __all__ = [
-    "METHODS", "PRESETS", "Config", "EipoError", "Run", "TrainedAgent", "load", "make_config", "train", "train_config",
+    "METHODS", "PRESETS", "Bonus", "Config", "EipoError", "Run", "TrainedAgent", "load", "make_config", "train",
+    "train_config",
 ]  # fmt: skip
 __version__ = "0.1.0"
 
@@ -29,7 +31,8 @@ _register()
 
 # gymnasium.make("eipo:eipo/Maze-v0") imports this package: torch is only loaded when it is needed.
 _HOME = {
-    "METHODS": "presets", "PRESETS": "presets", "make_config": "presets", "Config": "config", "TrainedAgent": "agent",
+    "METHODS": "presets", "PRESETS": "presets", "make_config": "presets", "Bonus": "bonuses", "Config": "config",
+    "TrainedAgent": "agent",
     "load": "agent", "Run": "training", "train": "training", "train_config": "training",
 }  # fmt: skip
 

@@ -13,6 +13,7 @@ from .bonuses import Bonus
 from .config import PPO
 from .core.moments import RewardScale
 from .core.returns import generalized_advantage, step_discount
+from .errors import EipoError
 from .rollout import Rollout
 
 
@@ -36,6 +37,19 @@ class Streams:
         return sum((a * (self.own[c[3:]] > 0) for c, a in self.A.items() if c[0] == reward), torch.zeros(()))
 
 
+def checked(bonus: Bonus, rollout: Rollout) -> Tensor:
+    """The bonus of each step, (T, N)."""
+    name, r = type(bonus).__name__, bonus.reward(rollout)
+    if not isinstance(r, Tensor) or r.shape != rollout.reward.shape:
+        found = f"shape {tuple(r.shape)}" if isinstance(r, Tensor) else f"a {type(r).__name__}"
+        raise EipoError(f"bonus {name}: reward() gave {found}; expected a tensor {tuple(rollout.reward.shape)}, (T, N)")
+    r = r.detach().to(rollout.reward)
+    if not r.isfinite().all():
+        t, n = (~r.isfinite()).nonzero()[0].tolist()
+        raise EipoError(f"bonus {name}: {r[t, n].item()} for environment {n} at step {t} of the rollout")
+    return r
+
+
 def appraise(
     rollout: Rollout,
     bonus: Bonus,
@@ -43,17 +57,22 @@ def appraise(
     bonus_scale: RewardScale,
     critics: Iterable[str],
     ppo: PPO,
+    episodic: bool = True,
 ) -> Streams:
-    """Reward every step, then run one advantage estimate for each critic that this rollout trains."""
-    raw_bonus = bonus.reward(rollout)
+    """Reward every step, then run one advantage estimate for each critic that this rollout trains.
+
+    `episodic`: whether an episode's end ends the bonus' return. The task's it always ends.
+    """
+    raw_bonus = checked(bonus, rollout)
     r = {"E": task_scale(rollout.reward) if task_scale is not None else rollout.reward, "I": bonus_scale(raw_bonus)}
-    discount = step_discount(ppo.gamma, rollout.terminated)
-    A = {
-        c: generalized_advantage(
-            r[c[0]], rollout.value[c], rollout.next_value[c], discount, rollout.done, ppo.gae_lambda
+    A = {}
+    for c in critics:
+        ends = episodic or c[0] == "E"
+        next_value = rollout.next_value[c] if ends else rollout.going_on(c)
+        discount = step_discount(ppo.gamma, rollout.terminated, ends)
+        A[c] = generalized_advantage(
+            r[c[0]], rollout.value[c], next_value, discount, rollout.done & ends, ppo.gae_lambda
         )
-        for c in critics
-    }
     returns = {c: a + rollout.value[c] for c, a in A.items()}
     return Streams(
         rollout.reward, r["E"], r["I"], raw_bonus, MappingProxyType(A), MappingProxyType(returns), rollout.own

@@ -13,7 +13,14 @@ from .errors import EipoError, unknown
 
 BONUSES = {
     "rnd": "random network distillation: how badly a trained network predicts a fixed random one at the next frame",
+    "icm": "intrinsic curiosity: how badly the next frame's features are foreseen from this one's and the action",
+    "e3b": "elliptical episodic bonus: how far the next frame's features are from those of the episode so far",
+    "counts": "1 / sqrt(times that the episode has seen the next frame); for observations that repeat exactly",
     "none": "no second reward",
+}
+OWN_BONUSES = {
+    "info:KEY": "a number in the info of each step: a shaping term that the environment computes itself",
+    "module:Class": "your own, derived from eipo.Bonus (docs/bonuses.md)",
 }
 
 
@@ -56,8 +63,15 @@ class Method:
 class Bonus:
     """The second reward."""
 
-    name: Annotated[str, Doc("rnd, or none")] = "rnd"
+    name: Annotated[str, Doc("rnd, icm, e3b, counts, none, info:KEY, or module:Class; as --bonus")] = "rnd"
     share: Annotated[float, Doc("share of the samples that train the bonus")] = 0.25
+    window: Annotated[
+        int,
+        Doc("steps of all environments that the bonus' running scale remembers, older ones fading; 0: the whole run"),
+    ] = 0
+    episodic: Annotated[
+        bool, Doc("an episode's end ends the bonus' return; false: it runs on into the next episode, as RND's does")
+    ] = True
     lr: Annotated[float, Doc("learning rate of the bonus")] = 1e-4
     features: Annotated[int, Doc("width of the bonus network's dense layers and of its output")] = 512
 
@@ -76,6 +90,7 @@ class Net:
     ] = False
     memory: Annotated[Literal["none", "lstm"], Doc("what is remembered between steps")] = "lstm"
     width: Annotated[int, Doc("width of the memory")] = 512
+    noisy: Annotated[float, Doc("noise in the heads' weights at the start, times 1 / sqrt(inputs); 0: none")] = 0.0
 
 
 @dataclass(frozen=True)
@@ -89,6 +104,13 @@ class PPO:
     entropy: Annotated[float, Doc("weight of each policy's entropy")] = 0.001
     value: Annotated[float, Doc("weight of each critic's loss")] = 1.0
     grad_norm: Annotated[float, Doc("bound on the gradient's norm")] = 1.0
+    clip_apart: Annotated[
+        bool,
+        Doc(
+            "bound the critics' gradient by the norm of the policies', so that no critic's loss, however large, drowns "
+            "them in the network that they share; costs a second backward pass. false: one bound on the norm of all"
+        ),
+    ] = False
     gamma: Annotated[float, Doc("discount")] = 0.99
     gae_lambda: Annotated[float, Doc("lambda of the generalized advantages")] = 0.95
     anneal: Annotated[bool, Doc("let learning rate and clip fall linearly to 0 over the run")] = False
@@ -246,13 +268,14 @@ def _parse(key: str, kind: Any, value: Any) -> Any:
 def check(config: Config) -> None:
     """Refuse what cannot train, each with one line."""
     e, p, b, m = config.envs, config.ppo, config.bonus, config.method
-    if b.name not in BONUSES:
+    if b.name not in BONUSES and not all(b.name.partition(":")):
         raise unknown("bonus", b.name, BONUSES)
     for key, number, least in [
         ("seed", config.seed, 0), ("envs.num", e.num, 1), ("envs.steps", e.steps, 1), ("ppo.epochs", p.epochs, 1),
         ("ppo.minibatches", p.minibatches, 1), ("compute.shards", config.compute.shards, 1),
         ("compute.threads", config.compute.threads, 0), ("envs.stack", e.stack, 1), ("net.dense", config.net.dense, 1),
         ("net.layers", config.net.layers, 0), ("net.width", config.net.width, 1), ("bonus.features", b.features, 1),
+        ("bonus.window", b.window, 0),
     ]:  # fmt: skip
         if number < least:
             raise EipoError(f"{key}={number}: must be at least {least}")
@@ -267,6 +290,7 @@ def check(config: Config) -> None:
         ("ppo.value", p.value), ("method.lam", m.lam), ("method.lam_min", m.lam_min), ("method.alpha", m.alpha),
         ("envs.timeout", e.timeout), ("method.beta", m.beta), ("method.alpha_clip", m.alpha_clip),
         ("method.kl_weight", m.kl_weight),
+        ("net.noisy", config.net.noisy),
     ]:  # fmt: skip
         if not 0.0 <= value < float("inf"):
             raise EipoError(f"{key}={value}: must be a finite number, 0 or more")

@@ -87,13 +87,51 @@ class LSTM(nn.Module):
         return torch.cat(outputs) if len(outputs) > 1 else outputs[0]
 
 
-class PolicyHead(nn.Linear):
-    """A linear head, and what the distribution has beside it: a state-independent log std, 0 at the start."""
+class Head(nn.Linear):
+    """A linear head. With `noise`, factorized noise (Fortunato et al., 2017) in its weights, of learned size.
 
-    def __init__(self, width: int, size: int, free: int) -> None:
+    The noise is that of the last `redraw`, and 0 before; it is no part of what is learned, so it is not kept.
+    """
+
+    eps_in: Tensor
+    eps_out: Tensor
+
+    def __init__(self, width: int, size: int, gain: float, noise: float = 0.0) -> None:
         super().__init__(width, size)
+        layer(self, gain)
+        self.noisy = noise > 0
+        if self.noisy:
+            self.sigma = nn.Parameter(torch.full((size, width), noise / width**0.5))
+            self.sigma_bias = nn.Parameter(torch.full((size,), noise / width**0.5))
+            self.register_buffer("eps_in", torch.zeros(width), persistent=False)
+            self.register_buffer("eps_out", torch.zeros(size), persistent=False)
+
+    def redraw(self, generator: torch.Generator) -> None:
+        """New noise f(e), f(x) = sign(x) sqrt(|x|), for each input and each output."""
+        for eps in (self.eps_in, self.eps_out) if self.noisy else ():
+            eps.normal_(generator=generator)
+            eps.copy_(eps.sign() * eps.abs().sqrt())
+
+    def quiet(self) -> None:
+        """No noise: the mean of all that it draws."""
+        for eps in (self.eps_in, self.eps_out) if self.noisy else ():
+            eps.zero_()
+
+    def now(self) -> tuple[Tensor, Tensor]:
+        """weight + sigma * (eps_out eps_in^T), bias + sigma_bias * eps_out."""
+        if not self.noisy:
+            return self.weight, self.bias
+        return self.weight + self.sigma * torch.outer(
+            self.eps_out, self.eps_in
+        ), self.bias + self.sigma_bias * self.eps_out
+
+
+class PolicyHead(Head):
+    """A head, and what the distribution has beside it: a state-independent log std, 0 at the start."""
+
+    def __init__(self, width: int, size: int, free: int, noise: float = 0.0) -> None:
         # A small gain: every policy starts near uniform, and near the others (the paper assumes pi_E = pi_EI).
-        layer(self, 0.01)
+        super().__init__(width, size, 0.01, noise)
         self.free = nn.Parameter(torch.zeros(free))
 
 
@@ -126,8 +164,9 @@ class Agent(nn.Module):
             LSTM(self.encoder.width, net.width) if net.memory == "lstm" else NoMemory(self.encoder.width)
         )
         width = self.memory.width
-        self.policies = nn.ModuleDict({p: PolicyHead(width, self.actions.size, self.actions.free) for p in policies})
-        self.critics = nn.ModuleDict({name: layer(nn.Linear(width, 1), 1.0) for name in critics})
+        sizes = self.actions.size, self.actions.free, net.noisy
+        self.policies = nn.ModuleDict({p: PolicyHead(width, *sizes) for p in policies})
+        self.critics = nn.ModuleDict({name: Head(width, 1, 1.0, net.noisy) for name in critics})
 
     @property
     def device(self) -> torch.device:
@@ -161,15 +200,15 @@ class Agent(nn.Module):
         """(..., H) -> an action of one policy, with noise drawn before; without: its likeliest."""
         head = self._head(policy)
         with torch.autocast(h.device.type, enabled=False):
-            raw = F.linear(h, head.weight, head.bias)
+            raw = F.linear(h, *head.now())
         if noise is None:
             return self.actions.mode(raw, head.free)
         return self.actions.sample(raw, head.free, noise)
 
     def heads(self, h: Tensor, policies: Sequence[str], critics: Sequence[str]) -> Outputs:
         """(..., H) -> what the named heads say; one matrix product for all, since reading h costs most."""
-        modules = [self.policies[p] for p in policies] + [self.critics[c] for c in critics]
-        weight, bias = (torch.cat([m.get_parameter(name) for m in modules]) for name in ("weight", "bias"))
+        modules = [self._head(p) for p in policies] + [self._critic(c) for c in critics]
+        weight, bias = (torch.cat(parts) for parts in zip(*(m.now() for m in modules), strict=True))
         out = F.linear(h, weight, bias)
         parts = out.split([self.actions.size] * len(policies) + [1] * len(critics), dim=-1)
         raws, values = parts[: len(policies)], parts[len(policies) :]
@@ -177,6 +216,24 @@ class Agent(nn.Module):
             {p: self.actions.params(raw, self._head(p).free) for p, raw in zip(policies, raws, strict=True)},
             {c: value.squeeze(-1) for c, value in zip(critics, values, strict=True)},
         )
+
+    def redraw(self, generator: torch.Generator) -> None:
+        """New noise in the heads, where they have some. It then stays: what acted is what learns."""
+        for head in self._heads():
+            head.redraw(generator)
+
+    def quiet(self) -> None:
+        """No noise in the heads."""
+        for head in self._heads():
+            head.quiet()
+
+    def _heads(self) -> list[Head]:
+        return [self._head(p) for p in self.policies] + [self._critic(c) for c in self.critics]
+
+    def _critic(self, name: str) -> Head:
+        head = self.critics[name]
+        assert isinstance(head, Head)
+        return head
 
     def _head(self, policy: str) -> PolicyHead:
         head = self.policies[policy]

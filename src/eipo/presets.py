@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from .config import PPO, Bonus, Compute, Config, Envs, Method, Net, with_settings
-from .errors import unknown
+from .errors import EipoError, unknown
 
 
 @dataclass(frozen=True)
@@ -18,6 +18,7 @@ class NamedMethod:
     doc: str
     method: Method
     bonus: bool = True
+    noisy: float = 0.0  # of Net
 
 
 METHODS = {
@@ -32,6 +33,12 @@ METHODS = {
     "hepo": NamedMethod(
         "a policy that earns no less of the task than one trained on the bonus alone (HEPO)",
         Method(rule="hepo", alpha=0.0, beta=0.01, alpha_clip=1.0),
+    ),
+    "noisy": NamedMethod(
+        "eo with noise in the weights of its heads, learned and redrawn each rollout (noisy networks)",
+        Method(rule="single", policy="E", normalize_task=False),
+        bonus=False,
+        noisy=0.5,
     ),
 }
 
@@ -64,7 +71,7 @@ PRESETS = {
         Envs(num=64, steps=500, options={"observation": "grid"}, repeats=True),
         Bonus(share=0.5, features=128),
         Compute(shards=2, precision="fp32"),
-        for_envs=("eipo/Maze-v0", "eipo/AlignedMaze-v0"),
+        for_envs=("eipo/Maze-v0", "eipo/AlignedMaze-v0", "eipo/NoisyTVMaze-v0"),
     ),
     "maze-paper": Preset(
         "the maze from pixels, the paper's network (conv + LSTM 512) and tables, 64 x 500",
@@ -119,6 +126,7 @@ def make_config(
     preset: str | None = None,
     steps: int,
     seed: int = 0,
+    bonus: str | None = None,
     settings: Any = (),
 ) -> Config:
     """The configuration of a run from names, with single settings changed last."""
@@ -129,6 +137,9 @@ def make_config(
     if preset not in PRESETS:
         raise unknown("preset", preset, PRESETS)
     p, m = PRESETS[preset], METHODS[method]
+    if bonus not in (None, "none") and not m.bonus:
+        raise EipoError(f"method {method} climbs the task reward alone, so bonus {bonus} would do nothing")
+    name = bonus if bonus is not None else p.bonus.name if m.bonus else "none"
     config = Config(
         env=env,
         steps=steps,
@@ -136,8 +147,8 @@ def make_config(
         method_name=method,
         preset=preset,
         method=m.method,
-        bonus=p.bonus if m.bonus else dataclasses.replace(p.bonus, name="none"),
-        net=p.net,
+        bonus=dataclasses.replace(p.bonus, name=name),
+        net=dataclasses.replace(p.net, noisy=m.noisy),
         ppo=p.ppo,
         envs=p.envs,
         compute=p.compute,

@@ -1,6 +1,6 @@
 """Act: the only place that steps environments.
 
-Shapes: T steps, N environments, U frames kept, P what the memory takes of a frame, H memory width, A actions.
+Shapes: T steps, N environments, U frames kept, H memory width.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from torch import Tensor
 
 from .compute import to_device
 from .envs.batch import Batch
+from .frames import DistinctFrames, Frames
 from .nets import Agent, State
 
 POLICIES = ("E", "EI", "I")  # climb the task reward, both rewards, the bonus alone
@@ -48,12 +49,28 @@ class Rollout:
     done: Tensor  # (T, N) bool: terminated or truncated
     value: dict[str, Tensor]  # by critic: (T, N) V(s_t)
     next_value: dict[str, Tensor]  # by critic: (T, N) V(s_{t+1})
+    beyond: dict[str, Tensor]  # by critic: (N,) V of what each environment waits with, after the last step
     state: State  # memory before the first step, each (N, H)
     episodes: list[Episode]
+    terms: Mapping[str, Tensor]  # by key of the steps' info that the bonus reads: (T, N)
     cells: np.ndarray | None  # (T, N) where each agent was after the step, in environments that say so
 
     def __len__(self) -> int:
         return self.reward.numel()
+
+    @property
+    def observations(self) -> Tensor:
+        """(T, N, *observation) s_t."""
+        return self.frames[self.index]
+
+    @property
+    def next_observations(self) -> Tensor:
+        """(T, N, *observation) s_{t+1}, the true last one where an episode ended."""
+        return self.frames[self.next_index]
+
+    def going_on(self, critic: str) -> Tensor:
+        """(T, N) value of what is seen after each step, where an episode ended that of the next one's first frame."""
+        return torch.cat([self.value[critic][1:], self.beyond[critic][None]])
 
     def seen(self, index: Tensor) -> Tensor:
         """What a network sees at frames (B,): (B, *observation), or (B, K, *observation) where frames are stacked."""
@@ -76,112 +93,6 @@ class Carry:
         return cls(agent.memory.start(n), np.ones(n, bool), np.zeros(n), np.zeros(n, np.int64), [""] * n)
 
 
-class Frames:
-    """The frames of a rollout, in the order in which they came, and what the memory takes of them.
-
-    Each is kept once. What a network sees with it may be a stack: the last K frames of its episode, the first of them
-    repeated where there are not K yet.
-    """
-
-    def __init__(self, agent: Agent, carry: Carry) -> None:
-        self.agent, self.device, self.stack = agent, agent.device, agent.stack
-        self.chunks: list[Tensor] = []
-        self.count = 0
-        self.histories: list[np.ndarray] = []  # each (B, K)
-        self.now: np.ndarray | None = None  # (N, K) indices of each environment's last frames
-        self.stacked: Tensor = torch.empty(0)  # (N, K, *observation) those frames
-        if self.stack > 1 and carry.before is not None:
-            n, k = carry.before.shape[:2]
-            self.now = np.arange(n * k).reshape(n, k)
-            self._keep(carry.before.flatten(0, 1), np.repeat(self.now.reshape(-1, 1), self.stack, 1))
-            self.now = np.concatenate([self.now[:, :1], self.now], 1)
-            self.stacked = torch.cat([carry.before[:, :1], carry.before], 1)
-
-    def add(self, obs: np.ndarray, starts: np.ndarray) -> tuple[np.ndarray, Tensor]:
-        """All environments' present observations (N, *shape), of which some start an episode -> (N,), (N, P)."""
-        index = np.arange(self.count, self.count + len(obs))
-        frames = to_device(obs, self.device)
-        if self.stack == 1:
-            self._keep(frames)
-            return index, self.agent.perceive(frames)
-        first = np.repeat(index[:, None], self.stack, 1)
-        new = frames.unsqueeze(1)
-        if self.now is None:
-            self.now, self.stacked = first, new.repeat_interleave(self.stack, 1)
-        else:
-            self.now = np.concatenate([self.now[:, 1:], index[:, None]], 1)
-            self.stacked = torch.cat([self.stacked[:, 1:], new], 1)
-            if starts.any():
-                self.now[starts] = first[starts]
-                which = to_device(np.flatnonzero(starts), self.device)
-                self.stacked[which] = new[which].repeat_interleave(self.stack, 1)
-        self._keep(frames, self.now)
-        return index, self.agent.perceive(self.stacked)
-
-    def add_last(self, obs: np.ndarray, ended: np.ndarray) -> tuple[np.ndarray, Tensor]:
-        """The true last observations (B, *shape) of some environments; call it before `add` of the next ones."""
-        index = np.arange(self.count, self.count + len(obs))
-        frames = to_device(obs, self.device)
-        if self.stack == 1:
-            self._keep(frames)
-            return index, self.agent.perceive(frames)
-        assert self.now is not None
-        before = self.stacked[to_device(ended, self.device), 1:]
-        self._keep(frames, np.concatenate([self.now[ended, 1:], index[:, None]], 1))
-        return index, self.agent.perceive(torch.cat([before, frames.unsqueeze(1)], 1))
-
-    def _keep(self, frames: Tensor, history: np.ndarray | None = None) -> None:
-        self.chunks.append(frames)
-        self.count += len(frames)
-        if history is not None:
-            self.histories.append(history)
-
-    def all(self) -> tuple[Tensor, Tensor | None]:
-        """Frames (U, *observation), and their histories (U, K) where they are stacked."""
-        history = to_device(np.concatenate(self.histories), self.device) if self.histories else None
-        return torch.cat(self.chunks), history
-
-    def before(self) -> Tensor | None:
-        """What the next rollout has to know of this one's frames; the present ones are added again there."""
-        return self.stacked[:, :-1].clone() if self.stack > 1 else None
-
-
-class DistinctFrames(Frames):
-    """A frame that came before (byte for byte) is kept and encoded once: exact, since the policy does not change within
-    a rollout."""
-
-    def __init__(self, agent: Agent, carry: Carry) -> None:
-        super().__init__(agent, carry)
-        self.known: dict[bytes, int] = {}
-        self.features = torch.empty(0, device=self.device)  # (room, P), grows
-
-    def add(self, obs: np.ndarray, starts: np.ndarray | None = None) -> tuple[np.ndarray, Tensor]:
-        raw = obs.tobytes()
-        size = len(raw) // len(obs)
-        keys = [raw[i : i + size] for i in range(0, len(raw), size)]
-        rows = list(map(self.known.get, keys))
-        fresh: list[int] = []
-        if None in rows:
-            for i, key in enumerate(keys):
-                if key not in self.known:
-                    self.known[key] = self.count + len(fresh)
-                    fresh.append(i)
-            rows = list(map(self.known.get, keys))
-        index = np.array(rows, np.int64)
-        if fresh:
-            self._keep(to_device(obs[fresh], self.device))
-            new = self.agent.perceive(self.chunks[-1])
-            if len(self.features) < self.count:
-                self.features = torch.cat(
-                    [self.features.reshape(-1, new.shape[1]), new.new_empty(self.count, new.shape[1])]
-                )
-            self.features[self.count - len(fresh) : self.count] = new
-        return index, self.features[to_device(index, self.device)]
-
-    def add_last(self, obs: np.ndarray, ended: np.ndarray) -> tuple[np.ndarray, Tensor]:
-        return self.add(obs)
-
-
 @torch.no_grad()
 def collect(
     envs: Batch,
@@ -196,7 +107,8 @@ def collect(
     N, device = envs.num, agent.device
     blocks = shared_out(behaviour, N)
     acted = tuple(p for p, block in blocks for _ in range(block.start, block.stop))
-    frames = DistinctFrames(agent, carry) if repeats else Frames(agent, carry)
+    frames = (DistinctFrames if repeats else Frames)(agent, carry.before)
+    agent.redraw(generator)
     noise = agent.actions.noise((T, N), generator)
     state, reset = carry.state, carry.reset
     first_state = tuple(s.clone() for s in state)
@@ -204,6 +116,7 @@ def collect(
     reward, terminated = np.empty((T, N), np.float32), np.empty((T, N), bool)
     done, resets = np.empty((T, N), bool), np.empty((T, N), bool)
     cells: list[np.ndarray] = []
+    terms = {key: np.empty((T, N), np.float32) for key in envs.terms}
     features, actions = [], []
     ends: list[tuple[int, np.ndarray, Tensor]] = []  # (t, environments, memory's features of their last observations)
     episodes: list[Episode] = []
@@ -221,6 +134,8 @@ def collect(
             reward[t], terminated[t], done[t] = step.reward, step.terminated, step.done
             carry.score += step.score
             carry.length += 1
+            for key, column in terms.items():
+                column[t] = step.terms[key]
             if step.cell is not None:
                 cells.append(step.cell)
             reset = step.done
@@ -270,8 +185,10 @@ def collect(
         done=to_device(done, device),
         value=out.value,
         next_value=next_value,
+        beyond=beyond,
         state=first_state,
         episodes=episodes,
+        terms={key: to_device(column, device) for key, column in terms.items()},
         cells=np.stack(cells) if cells else None,
     )
 

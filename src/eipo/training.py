@@ -16,7 +16,7 @@ import torch
 from . import compute
 from .agent import TrainedAgent, describe
 from .appraise import Streams, appraise
-from .bonuses import make_bonus
+from .bonuses import Bonus, make_bonus, name_of
 from .config import Config, check
 from .core import objective, ppo
 from .core.moments import RewardScale
@@ -33,7 +33,7 @@ from .update import Learner, log_prob_now
 class Training:
     """A run in memory: everything that changes while it trains."""
 
-    def __init__(self, config: Config, factory: Factory | None = None) -> None:
+    def __init__(self, config: Config, factory: Factory | None = None, bonus: Bonus | None = None) -> None:
         check(config)
         self.config = config
         seeds = np.random.SeedSequence(config.seed).generate_state(3)
@@ -41,17 +41,18 @@ class Training:
         precision = compute.precision_of(config.compute)
         self.envs = make_batch(config.env, config.envs, config.compute.threads or compute.available_cores(), factory)
         self.method = make_method(config.method, config.iterations)
+        spaces = self.envs.observation_space, self.envs.action_space
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(int(seeds[0]))
             self.agent = Agent(
-                self.envs.observation_space, self.envs.action_space, config.net,
-                self.method.policies, self.method.critics, precision, config.envs.stack,
-            ).to(device)  # fmt: skip
-            self.bonus = make_bonus(config.bonus, self.envs.observation_space).to(device)
+                *spaces, config.net, self.method.policies, self.method.critics, precision, config.envs.stack
+            ).to(device)
+            self.bonus = make_bonus(config.bonus, *spaces, config.envs.num, bonus).to(device)
+        self.envs.terms = self.bonus.terms
         self.generator = torch.Generator(device).manual_seed(int(seeds[1]))
-        scale = RewardScale(config.envs.num, config.ppo.gamma).to(device)
-        self.task_scale = copy.deepcopy(scale) if config.method.normalize_task else None
-        self.bonus_scale = scale
+        gamma, num = config.ppo.gamma, config.envs.num
+        self.task_scale = RewardScale(num, gamma).to(device) if config.method.normalize_task else None
+        self.bonus_scale = RewardScale(num, gamma, config.bonus.window).to(device)
         self.learner = Learner(self.agent, self.bonus, config.ppo, config.bonus.lr, shards, config.envs.repeats)
         self.envs.reset(int(seeds[2]) % 2**31)
         self.carry = Carry.start(self.agent, config.envs.num)
@@ -64,7 +65,15 @@ class Training:
             self.envs, self.agent, method.behaviour(), cfg.envs.steps, self.carry, self.generator, cfg.envs.repeats
         )
         acted = time.perf_counter()
-        streams = appraise(rollout, self.bonus, self.task_scale, self.bonus_scale, method.trained_critics(), cfg.ppo)
+        streams = appraise(
+            rollout,
+            self.bonus,
+            self.task_scale,
+            self.bonus_scale,
+            method.trained_critics(),
+            cfg.ppo,
+            cfg.bonus.episodic,
+        )
         targets = method.targets(streams)
         left = 1.0 - self.iteration / cfg.iterations if cfg.ppo.anneal else 1.0
         losses = self.learner.update(rollout, targets, streams.returns, self.generator, left)
@@ -91,7 +100,8 @@ class Training:
     def trained(self) -> TrainedAgent:
         """The agent as it is now, for the CPU."""
         spaces = self.envs.observation_space, self.envs.action_space
-        agent = self.agent if self.agent.device.type == "cpu" else copy.deepcopy(self.agent).to("cpu")
+        agent = copy.deepcopy(self.agent).to("cpu")
+        agent.quiet()
         return TrainedAgent(agent, *spaces, describe(dataclasses.asdict(self.config.net), agent, *spaces))
 
     def close(self) -> None:
@@ -153,27 +163,35 @@ def train(
     seed: int = 0,
     out: str | Path | None = None,
     preset: str | None = None,
+    bonus: str | Bonus | None = None,
     settings: Iterable[str] | Mapping[str, Any] = (),
     progress: bool = False,
 ) -> Run:
     """Train an agent and return the run.
 
-    `env` is a Gymnasium id, or a function that makes an environment (a new one at each call). `settings` changes single
-    values, as {"ppo.lr": 3e-4} or ["ppo.lr=3e-4"] (`eipo list settings` shows them). With `out` the run is kept in that
-    directory, which must not hold anything yet. Raises EipoError where something is wrong that you can mend.
+    `env` is a Gymnasium id, or a function that makes an environment (a new one at each call). `bonus` names the second
+    reward, or is one of your own, derived from eipo.Bonus. `settings` changes single values, as {"ppo.lr": 3e-4} or
+    ["ppo.lr=3e-4"] (`eipo list settings` shows them). With `out` the run is kept in that directory, which must not hold
+    anything yet. Raises EipoError where something is wrong that you can mend.
     """
     factory, env = (None, env) if isinstance(env, str) else (env, f"{env.__module__}.{env.__qualname__}")
-    config = make_config(env, method=method, preset=preset, steps=steps, seed=seed, settings=settings)
-    return train_config(config, out, progress, factory)
+    own, name = (None, bonus) if bonus is None or isinstance(bonus, str) else (bonus, name_of(bonus))
+    config = make_config(env, method=method, preset=preset, steps=steps, seed=seed, bonus=name, settings=settings)
+    return train_config(config, out, progress, factory, own)
 
 
 def train_config(
-    config: Config, out: str | Path | None = None, progress: bool = False, factory: Factory | None = None
+    config: Config,
+    out: str | Path | None = None,
+    progress: bool = False,
+    factory: Factory | None = None,
+    bonus: Bonus | None = None,
 ) -> Run:
-    """Train by a whole configuration; `factory` makes the environments where the configuration's id is only a name."""
+    """Train by a whole configuration; `factory` makes the environments, and `bonus` is the second reward, where the
+    configuration's id of them is only a name."""
     if out is not None and Path(out).exists() and (not Path(out).is_dir() or any(Path(out).iterdir())):
         raise EipoError(f"{out} is not empty: choose another directory, or remove it first")
-    training = Training(config, factory)
+    training = Training(config, factory, bonus)
     try:
         with Tracker(config, out, training.envs, training.agent, progress) as tracker:
             for _ in range(config.iterations):

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
+from . import gradients
 from .bonuses import Bonus
 from .config import PPO
 from .core import ppo
@@ -85,6 +86,9 @@ class Learner:
         # An optimizer of its own: a bonus network must not share a gradient norm with the policies.
         learned = [p for p in bonus.parameters() if p.requires_grad]
         self.bonus_optimizer = torch.optim.Adam(learned, lr=bonus_lr, eps=1e-5, fused=True) if learned else None
+        self.gradients, self.bound = (gradients.apart, gradients.bound_apart) if ppo_config.clip_apart else (
+            gradients.together, gradients.bound_together
+        )  # fmt: skip
         self.pool = ThreadPoolExecutor(shards) if shards > 1 else None
 
     def close(self) -> None:
@@ -125,10 +129,10 @@ class Learner:
         clip: float,
     ) -> dict[str, Tensor]:
         def work(shard: Part) -> tuple[list[Tensor], dict[str, Tensor]]:
-            loss, log = self._loss(rollout, shard, advantage, returns, kl_weight, clip)
+            losses, log = self._losses(rollout, shard, advantage, returns, kl_weight, clip)
             share = len(shard.index) / len(part.index)
-            grads = torch.autograd.grad(loss * share, self.parameters, materialize_grads=True)
-            return list(grads), {k: v.detach() * share for k, v in log.items()}
+            grads = self.gradients([loss * share for loss in losses], self.parameters)
+            return grads, {k: v.detach() * share for k, v in log.items()}
 
         if self.pool is None:
             grads, log = work(part)
@@ -137,13 +141,11 @@ class Learner:
             done = list(self.pool.map(work, part.split(self.shards)))
             grads = [sum(gs[1:], gs[0]) for gs in zip(*(g for g, _ in done), strict=True)]
             log = {k: sum((piece[k] for _, piece in done[1:]), done[0][1][k]) for k in done[0][1]}
-        for p, g in zip(self.parameters, grads, strict=True):
-            p.grad = g
-        log["grad_norm"] = nn.utils.clip_grad_norm_(self.parameters, self.cfg.grad_norm)
+        log |= self.bound(grads, self.parameters, self.cfg.grad_norm)
         self.optimizer.step()
         return log
 
-    def _loss(
+    def _losses(
         self,
         rollout: Rollout,
         part: Part,
@@ -151,13 +153,13 @@ class Learner:
         returns: Mapping[str, Tensor],
         kl_weight: float,
         clip: float,
-    ) -> tuple[Tensor, dict[str, Tensor]]:
-        """Clipped surrogate and entropy of each policy, squared error of each critic, and DC's KL."""
+    ) -> tuple[tuple[Tensor, Tensor], dict[str, Tensor]]:
+        """The policies' loss and the critics': clipped surrogate, entropy and DC's KL; squared errors."""
         out = read(self.agent, rollout, part, list(advantage), list(returns), self.repeats)
         action, acted = part.take(rollout.action), part.take(rollout.log_prob)
         of = self.agent.actions
         log: dict[str, Tensor] = {}
-        loss = acted.new_zeros(())
+        loss = critics = acted.new_zeros(())
         for p, a in advantage.items():
             log_ratio = of.log_prob(out.policy[p], action) - acted
             log[f"loss_{p}"] = -ppo.clipped_surrogate(log_ratio, part.take(a), clip)
@@ -167,13 +169,13 @@ class Learner:
             loss = loss + log[f"loss_{p}"] - self.cfg.entropy * log[f"entropy_{p}"]
         for c, r in returns.items():
             log[f"loss_V_{c}"] = ppo.value_loss(out.value[c], part.take(r), part.take(rollout.own[c[3:]]))
-            loss = loss + self.cfg.value * log[f"loss_V_{c}"]
+            critics = critics + self.cfg.value * log[f"loss_V_{c}"]
         for p in [p for p in advantage if p != "EI" and "EI" in advantage]:
             # The other is a constant here: the mixed policy comes to it, not the other way round.
             log[f"kl_{p}_EI"] = of.kl(out.policy[p].detach(), out.policy["EI"]).mean()
             if kl_weight:
                 loss = loss + kl_weight * log[f"kl_{p}_EI"]
-        return loss, log
+        return (loss, critics), log
 
     def _bonus_step(self, rollout: Rollout, part: Part, generator: torch.Generator) -> dict[str, Tensor]:
         assert self.bonus_optimizer is not None

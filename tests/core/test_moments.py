@@ -144,3 +144,30 @@ def test_the_rewards_unit_does_not_matter(scale: float) -> None:
 
 def test_no_reward_stays_no_reward() -> None:
     assert torch.equal(RewardScale(2, GAMMA)(torch.zeros(4, 2)), torch.zeros(4, 2))
+
+
+def test_a_windows_past_fades() -> None:
+    """Batches of 4 rows, a window of 4: what was before counts as 4 rows, so half of the merged variance."""
+    m = RunningMoments(window=4)
+    m.update(torch.tensor([0.0, 0.0, 2.0, 2.0]))  # mean 1, variance 1
+    assert (m.count.item(), m.std().item()) == (4.0, 1.0)
+    m.update(torch.tensor([1.0, 1.0, 1.0, 1.0]))  # mean 1, variance (4 * 1 + 4 * 0) / 8
+    assert m.count.item() == 4.0
+    assert m.std().item() == pytest.approx(0.5**0.5)
+    for _ in range(30):
+        m.update(torch.tensor([9.0, 11.0, 9.0, 11.0]))
+    assert (m.mean.item(), m.std().item()) == pytest.approx((10.0, 1.0), rel=1e-4)  # the past is forgotten
+    whole = RunningMoments()
+    whole.update(torch.tensor([0.0, 0.0, 2.0, 2.0]))
+    for _ in range(30):
+        whole.update(torch.tensor([9.0, 11.0, 9.0, 11.0]))
+    assert whole.std().item() > 1.7
+
+
+@pytest.mark.parametrize("unit", [2.0**20, 2.0**-20])
+def test_a_windows_scale_is_exact_in_the_unit(unit: float) -> None:
+    noise = torch.Generator().manual_seed(0)
+    one, other = RewardScale(3, 0.9, window=20), RewardScale(3, 0.9, window=20)
+    for _ in range(4):
+        r = torch.randn(8, 3, generator=noise)
+        assert torch.equal(one(r), other(unit * r))

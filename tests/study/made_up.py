@@ -60,6 +60,7 @@ def make_run(
     rng = np.random.default_rng([seed, sum(map(ord, method))])
     rows = metrics(method, iterations, rng)[:done]
     (path / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_episodes(path, rows)
     if done is None or done >= iterations:
         if visits:
             write_visits(path, method, rng)
@@ -88,6 +89,16 @@ def metrics(method: str, iterations: int, rng: np.random.Generator) -> list[dict
             row |= {"stage": "max" if acted == "E" else "min", "gap": gap, "alpha": alpha, "switches": i}
         rows.append(row)
     return rows
+
+
+def write_episodes(path: Path, rows: list[dict[str, Any]], each: int = 8) -> None:
+    """Episodes whose mean in each iteration is the metrics' return."""
+    lines = [
+        f"{row['iteration']},{row['steps']},{row['acted']},{row['return'] + 0.5 * (k - (each - 1) / 2)!r},500\n"
+        for row in rows
+        for k in range(each)
+    ]
+    (path / "episodes.csv").write_text("iteration,steps,policy,score,length\n" + "".join(lines))
 
 
 def write_visits(path: Path, method: str, rng: np.random.Generator) -> None:

@@ -20,17 +20,28 @@ from tyro.conf import subcommand
 
 from .. import __version__
 from ..errors import EipoError, unknown
+from .compare import Compare
 from .demo import Demo
 from .listing import List, settings_text
 from .report import Report
+from .sweep import Sweep
 from .train import Train
 from .words import Stopped, Terminated, exit_code
 
-COMMANDS: dict[str, type] = {"train": Train, "list": List, "report": Report, "demo": Demo}
+COMMANDS: dict[str, type] = {
+    "train": Train,
+    "list": List,
+    "report": Report,
+    "compare": Compare,
+    "sweep": Sweep,
+    "demo": Demo,
+}
 Command = (
     Annotated[Train, subcommand("train")]
     | Annotated[List, subcommand("list")]
     | Annotated[Report, subcommand("report")]
+    | Annotated[Compare, subcommand("compare")]
+    | Annotated[Sweep, subcommand("sweep")]
     | Annotated[Demo, subcommand("demo")]
 )
 DESCRIPTION = "Reinforcement learning with a second reward whose weight needs no tuning. `eipo --version`: the version."

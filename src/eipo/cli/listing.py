@@ -10,12 +10,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
+import gymnasium
 from tyro.conf import Positional, arg
 
-from ..config import BONUSES, Config, settings
+from ..config import BONUSES, OWN_BONUSES, Config, settings
 from ..presets import METHODS, PRESETS, Preset
 
-OWN_ENVS = ("eipo/Maze-v0", "eipo/AlignedMaze-v0", "eipo/SparseHalfCheetah-v0", "eipo/SparseHopper-v0")
+OWN_ENVS = tuple(name for name in gymnasium.registry if name.startswith("eipo/"))
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ def names_text() -> str:
     return "\n\n".join(
         [
             _table("methods (--method)", [(name, m.doc) for name, m in METHODS.items()]),
-            _table("bonuses (--set bonus.name=...)", list(BONUSES.items())),
+            _table("bonuses (--bonus)", [*BONUSES.items(), *OWN_BONUSES.items()]),
             _table("presets (--preset)", presets),
             _table(
                 "environments (ENV)",

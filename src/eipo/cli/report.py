@@ -14,7 +14,7 @@ from .words import writing
 
 @dataclass(frozen=True)
 class Report:
-    """Draw runs side by side: learning curves, alpha, where each agent has been."""
+    """Show runs side by side, as a picture or as a page: learning curves, alpha, where each agent has been."""
 
     runs: Positional[
         Annotated[
@@ -22,13 +22,28 @@ class Report:
             arg(metavar="RUN_OR_DIR...", help="runs, or directories that hold runs", help_behavior_hint=""),
         ]
     ] = ()
-    out: Annotated[Path, arg(aliases=["-o"], metavar="DIR", help="directory to write the report to")] = Path("report")
+    out: Annotated[
+        Path,
+        arg(
+            aliases=["-o"], metavar="DIR_OR_HTML", help="a directory for a picture (PNG, SVG), or NAME.html for a page"
+        ),
+    ] = Path("report")
+    figures: Annotated[bool, arg(help="beside a page, a picture of each world (PNG, SVG)")] = False
 
     def __call__(self) -> None:
         if not self.runs:
             raise EipoError("name at least one run, or a directory that holds runs: eipo report RUN_OR_DIR... -o DIR")
-        from ..study.report import report
+        if self.out.suffix.lower() not in (".html", ".htm"):
+            if self.figures:
+                raise EipoError(f"--figures go beside a page: -o {self.out}.html; a directory gets its picture anyway")
+            from ..study.report import report
+
+            with writing(self.out):
+                picture = report(self.runs, self.out)
+            print(f"report: {picture}")
+            return
+        from ..study.page import write_page
 
         with writing(self.out):
-            picture = report(self.runs, self.out)
-        print(f"report: {picture}")
+            for file in write_page(self.runs, self.out, self.figures):
+                print(f"report: {file}")

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 from tyro.conf import Positional, UseAppendAction, arg
 
-from ..config import Config
+from ..config import BONUSES, OWN_BONUSES, Config
 from ..display import count, duration
 from ..presets import METHODS, PRESETS
 from .words import Stopped, Whole, free, refuse_unusable, writing
@@ -43,6 +43,14 @@ class Train:
             help_behavior_hint="(default: the environment's own)",
         ),
     ] = None
+    bonus: Annotated[
+        str | None,
+        arg(
+            metavar="NAME",
+            help=f"the second reward: {', '.join([*BONUSES, *OWN_BONUSES])}",
+            help_behavior_hint="(default: the preset's, rnd)",
+        ),
+    ] = None
     set: UseAppendAction[
         Annotated[
             tuple[tuple[str, ...], ...],
@@ -53,13 +61,13 @@ class Train:
     def __call__(self) -> None:
         out = self.out if self.out is not None else free(Path("runs") / _run_name(self.env, self.method, self.seed))
         refuse_unusable(out)
-        if ":" in self.env and "" not in sys.path:
-            sys.path.append("")  # a user's own module:Name-v0, beside which the command runs
+        if ":" in f"{self.env}{self.bonus}" and "" not in sys.path:
+            sys.path.append("")  # a user's own module:Name-v0 or module:Class, beside which the command runs
         from ..config import check
         from ..presets import make_config
 
         config = make_config(
-            self.env, method=self.method, preset=self.preset, steps=self.steps, seed=self.seed,
+            self.env, method=self.method, preset=self.preset, steps=self.steps, seed=self.seed, bonus=self.bonus,
             settings=[pair for group in self.set for pair in group],
         )  # fmt: skip
         check(config)  # before torch is loaded, which takes seconds

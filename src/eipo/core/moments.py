@@ -9,15 +9,17 @@ from torch import Tensor, nn
 class RunningMoments(nn.Module):
     """Mean and variance of everything seen, per feature, merged batch by batch in float64 (Chan et al.).
 
-    There is no made-up prior: multiplying the data by a constant multiplies mean and std by exactly that constant.
+    With a `window` the past fades: when a batch comes, all that was seen counts as that many rows at most. There is no
+    made-up prior: multiplying the data by a constant multiplies mean and std by exactly that constant.
     """
 
     count: Tensor
     mean: Tensor
     m2: Tensor
 
-    def __init__(self, shape: tuple[int, ...] = ()) -> None:
+    def __init__(self, shape: tuple[int, ...] = (), window: int = 0) -> None:
         super().__init__()
+        self.window = window  # rows; 0: the whole history
         self.register_buffer("count", torch.zeros((), dtype=torch.float64))
         self.register_buffer("mean", torch.zeros(shape, dtype=torch.float64))
         self.register_buffer("m2", torch.zeros(shape, dtype=torch.float64))
@@ -36,6 +38,9 @@ class RunningMoments(nn.Module):
         self.m2 += m2 + shift.square() * (self.count * n / total)
         self.mean += shift * (n / total)
         self.count.copy_(total)
+        if self.window and total > self.window:
+            self.m2 *= self.window / total
+            self.count.fill_(self.window)
 
     def std(self) -> Tensor:
         """Standard deviation, 1 where nothing has varied beyond rounding (there is no scale to divide by)."""
@@ -52,11 +57,11 @@ class RewardScale(nn.Module):
 
     rbar: Tensor
 
-    def __init__(self, num_envs: int, gamma: float) -> None:
+    def __init__(self, num_envs: int, gamma: float, window: int = 0) -> None:
         super().__init__()
         self.gamma = gamma
         self.register_buffer("rbar", torch.zeros(num_envs, dtype=torch.float64))
-        self.moments = RunningMoments()
+        self.moments = RunningMoments(window=window)
 
     @torch.no_grad()
     def forward(self, reward: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""Worlds: the maze, sparse continuous control, Atari, and one batched interface over every environment."""
+"""Worlds: mazes, Deep Sea, sparse control, other people's small worlds, Atari; one batched interface over every one."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ def register() -> None:
 
     Gymnasium 1.0 took out the loading of plugins by entry point, so nothing can register an id that nobody imports.
     """
-    from . import maze, sparse
+    from . import deep_sea, maze, peers, sparse
 
-    maze.register()
-    sparse.register()
+    for worlds in (maze, deep_sea, sparse, peers):
+        worlds.register()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 
 from .. import packing
 from ..errors import EipoError
+from . import infos
 
 
 @dataclass(frozen=True)
@@ -25,6 +27,7 @@ class Step:
     over: np.ndarray  # (N,) bool: the game is over, so its score is reported; differs from done where lives count
     last_obs: np.ndarray  # (number done, *shape)  true last observations, in the order of the environments done
     cell: np.ndarray | None = None  # (N,) where each agent is, for environments that say so in info["cell"]
+    terms: Mapping[str, np.ndarray] = field(default_factory=dict)  # by key: (N,) numbers of the step's info
 
 
 class Batch:
@@ -45,6 +48,7 @@ class Batch:
         self.steps = 0  # of each environment
         self.obs: np.ndarray = np.empty(0)
         self.board = _board(venv)
+        self.terms: tuple[str, ...] = ()  # keys of the step's info that are handed on
         try:
             self.mode = AutoresetMode(venv.metadata["autoreset_mode"])
         except (KeyError, ValueError) as e:
@@ -79,7 +83,8 @@ class Batch:
             elif over.any():
                 self.obs = self._restarted(over)
         learned = np.sign(reward) if self.clip_reward else reward
-        return Step(self.obs, learned, reward, terminated, truncated, done, over, last, info.get("cell"))
+        terms = {key: infos.numbers(info, key, over, f"{self.id}, step {self.steps}") for key in self.terms}
+        return Step(self.obs, learned, reward, terminated, truncated, done, over, last, info.get("cell"), terms)
 
     def _final(self, info: dict[str, Any], ended: np.ndarray) -> np.ndarray:
         """The true last observations of those that were reset within the step."""

@@ -38,13 +38,13 @@ class Panel:
     @property
     def crop(self) -> tuple[slice, slice]:
         """The part of the board in use, with its walls."""
-        rows, columns = (np.flatnonzero(_near(self.board).any(axis)) for axis in (1, 0))
+        rows, columns = (np.flatnonzero(in_use(self.board).any(axis)) for axis in (1, 0))
         return slice(rows[0], rows[-1] + 1), slice(columns[0], columns[-1] + 1)
 
     @property
     def corner(self) -> bool:
         """The upper right of the map is empty, so that the heading can stand there."""
-        near = _near(self.board)[self.crop]
+        near = in_use(self.board)[self.crop]
         return not near[: near.shape[0] // 2, near.shape[1] // 3 :].any()
 
 
@@ -92,7 +92,7 @@ def draw_map(ax: Axes, panel: Panel, heat: Colormap, norm: LogNorm) -> None:
     wall = panel.board == WALL
     image = np.ones((*wall.shape, 4))
     image[..., :3] = np.where(wall[..., None], to_rgb(WALLS), to_rgb(NEVER))
-    image[~_near(panel.board)] = (1, 1, 1, 0)  # rock that nobody ever sees
+    image[~in_use(panel.board)] = (1, 1, 1, 0)  # rock that nobody ever sees
     entered = panel.counts > 0
     image[entered] = heat(norm(panel.counts[entered]))
 
@@ -114,7 +114,7 @@ def draw_map(ax: Axes, panel: Panel, heat: Colormap, norm: LogNorm) -> None:
     ax.text(x, y - 0.02, note, transform=ax.transAxes, fontsize=9, color=QUIET, va="top", linespacing=1.4)
 
 
-def _near(board: NDArray[np.generic]) -> NDArray[np.bool_]:
+def in_use(board: NDArray[np.generic]) -> NDArray[np.bool_]:
     """Cells that are not wall, and the walls around them."""
     inside = np.pad(board != WALL, 1)
     shifts = [inside[i : i + board.shape[0], j : j + board.shape[1]] for i in range(3) for j in range(3)]

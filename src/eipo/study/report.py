@@ -15,7 +15,7 @@ from ..errors import EipoError
 from .figures import BEST, QUIET, STYLE, draw_seeds, label_ends, limits, mark_best, millions, steps_in_words
 from .groups import Group, grouped
 from .maps import MOST, Panel, draw_maps, panels_of
-from .runs import read_runs
+from .runs import RunData, read_runs
 
 WIDTH, DPI = 10.0, 160  # inches; 1600 pixels wide
 EDGE, TICKS = 0.3, 0.72  # inches: the figure's margin, and the same where tick labels need room
@@ -37,13 +37,18 @@ def report(paths: Sequence[Path], out: Path) -> Path:
     out = Path(out)
     try:
         out.mkdir(parents=True, exist_ok=True)
-        with matplotlib.style.context(STYLE):
-            figure = compose(grouped(started))
-            figure.savefig(out / "report.svg", metadata={"Date": None})
-            figure.savefig(out / "report.png", dpi=DPI)
+        return draw(started, out / "report")
     except OSError as e:
         raise EipoError(f"{e.filename or out} cannot be written: {e.strerror}") from e
-    return out / "report.png"
+
+
+def draw(runs: Sequence[RunData], stem: Path) -> Path:
+    """Write the picture of some runs, which have begun, as STEM.png and STEM.svg; returns the PNG's path."""
+    with matplotlib.style.context(STYLE):
+        figure = compose(grouped(runs))
+        figure.savefig(f"{stem}.svg", metadata={"Date": None})
+        figure.savefig(f"{stem}.png", dpi=DPI)
+    return Path(f"{stem}.png")
 
 
 def compose(groups: Sequence[Group]) -> Figure:

@@ -1,4 +1,4 @@
-"""The maze worlds of the illustrative example: ``eipo/Maze-v0`` and ``eipo/AlignedMaze-v0``."""
+"""The worlds of the illustrative example, ``eipo/Maze-v0`` and ``eipo/AlignedMaze-v0``; and ``eipo/NoisyTVMaze-v0``."""
 
 from __future__ import annotations
 
@@ -11,13 +11,17 @@ __all__ = ["MazeEnv", "MazeVectorEnv", "register"]
 
 
 def register() -> None:
-    """Make both mazes known to gymnasium; a second call does nothing."""
-    for name, objects in (("eipo/Maze-v0", "corridor"), ("eipo/AlignedMaze-v0", "column")):
+    """Make the mazes known to gymnasium; a second call does nothing."""
+    for name, kwargs in (
+        ("eipo/Maze-v0", {"objects": "corridor"}),
+        ("eipo/AlignedMaze-v0", {"objects": "column"}),
+        ("eipo/NoisyTVMaze-v0", {"objects": "corridor", "tv": True}),
+    ):
         if name not in gymnasium.registry:  # gymnasium warns of every id that is registered again
             gymnasium.register(
                 id=name,
                 entry_point="eipo.envs.maze.env:MazeEnv",
                 vector_entry_point="eipo.envs.maze.vector:MazeVectorEnv",
                 max_episode_steps=EPISODE_STEPS,
-                kwargs={"objects": objects},
+                kwargs=kwargs,
             )

@@ -66,6 +66,11 @@ CORRIDOR_ROOMS, CORRIDOR_DOORS = _corridor()
 START: Final = cell(_TOP + _PITCH * (_FLOORS - 1) + 2, _LEFT + 3)
 GOAL_CELL: Final = cell(_TOP + 2, _LEFT + 3)
 
+# The noisy television of `NoisyTVMaze`: two columns of wall left of the fifth room, from which the goal is near enough
+# (it comes into view after 13 moves) to be found without a bonus.
+TV: Final[NDArray[np.int64]] = _block(_TOP + _PITCH * (_FLOORS - 5), _LEFT - 2, _HEIGHT, 2)
+TV_START: Final = cell(_TOP + _PITCH * (_FLOORS - 5) + 2, _LEFT + 1)
+
 # Where the two objects of an episode may stand, by the name that the environments take.
 OBJECT_CELLS: Final[dict[str, tuple[NDArray[np.int64], NDArray[np.int64]]]] = {
     "corridor": (np.concatenate(CORRIDOR_ROOMS[0:2]), np.concatenate(CORRIDOR_ROOMS[2:4])),
@@ -104,6 +109,11 @@ def place_objects(rng: np.random.Generator, cells: tuple[NDArray[np.int64], NDAr
     """One uniformly random cell of each of the two sets. Both forms of the environment draw through here."""
     first, second = cells
     return int(first[rng.integers(len(first))]), int(second[rng.integers(len(second))])
+
+
+def noise(rng: np.random.Generator) -> NDArray[np.uint8]:
+    """What the television shows for one step: each cell any code but floor, which could be walked on."""
+    return rng.integers(WALL, GOAL + 1, len(TV), np.uint8)
 
 
 def distances(board: NDArray[np.uint8], start: int = START) -> NDArray[np.int64]:

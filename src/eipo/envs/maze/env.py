@@ -20,7 +20,10 @@ from eipo.envs.maze.board import (
     OBJECT,
     OBJECT_CELLS,
     START,
+    TV,
+    TV_START,
     VIEW,
+    noise,
     place_objects,
 )
 from eipo.envs.maze.picture import PIXELS, as_image, as_text, paint
@@ -54,6 +57,7 @@ class MazeEnv(gymnasium.Env[NDArray[np.uint8], np.int64]):
         objects: "corridor" puts them away from the way to the goal, "column" on it. They never close it, but in 13 % of
             the episodes they cost a detour of two or four moves: the best return is then 448 or 446 instead of 450.
         observation: "grid" for 5 x 5 cell codes (0 floor, 1 wall, 2 object, 3 goal), "pixels" for 3 x 84 x 84.
+        tv: Start in a room from which the goal is near, and in which a television shows other codes at every step.
         max_episode_steps: Truncate after so many steps. ``gymnasium.make`` does that by its own wrapper, whose limit
             can then be set freely, hence no limit here by default.
         render_mode: "rgb_array", "ansi" or None.
@@ -65,6 +69,7 @@ class MazeEnv(gymnasium.Env[NDArray[np.uint8], np.int64]):
         self,
         objects: str = "corridor",
         observation: str = "grid",
+        tv: bool = False,
         max_episode_steps: int | None = None,
         render_mode: str | None = None,
     ) -> None:
@@ -81,7 +86,9 @@ class MazeEnv(gymnasium.Env[NDArray[np.uint8], np.int64]):
         self._pixels = observation == "pixels"
         self._board = BOARD.copy()  # (54 * 54,)
         self._objects = (0, 0)
-        self._cell = START
+        self._tv = tv
+        self._start = TV_START if tv else START
+        self._cell = self._start
         self._elapsed = 0
         self._started = False
 
@@ -90,7 +97,9 @@ class MazeEnv(gymnasium.Env[NDArray[np.uint8], np.int64]):
     ) -> tuple[NDArray[np.uint8], dict[str, Any]]:
         super().reset(seed=seed)
         self._put_objects(place_objects(self.np_random, self._object_cells))
-        self._cell, self._elapsed, self._started = START, 0, True
+        self._cell, self._elapsed, self._started = self._start, 0, True
+        if self._tv:
+            self._board[TV] = noise(self.np_random)
         return self._observe(), {"cell": self._cell}
 
     def step(self, action: int | np.int64) -> tuple[NDArray[np.uint8], float, bool, bool, dict[str, Any]]:
@@ -101,6 +110,8 @@ class MazeEnv(gymnasium.Env[NDArray[np.uint8], np.int64]):
         target = self._cell + int(MOVES[action])
         if self._board[target] == FLOOR:
             self._cell = target
+        if self._tv:
+            self._board[TV] = noise(self.np_random)
         self._elapsed += 1
         truncated = self.max_episode_steps is not None and self._elapsed >= self.max_episode_steps
         return self._observe(), float(GOAL_IN_VIEW[self._cell]), False, truncated, {"cell": self._cell}
@@ -125,6 +136,7 @@ class MazeEnv(gymnasium.Env[NDArray[np.uint8], np.int64]):
             "cell": self._cell,
             "objects": list(self._objects),
             "elapsed": self._elapsed,
+            "tv": self._board[TV].tolist(),
             "rng": self.np_random.bit_generator.state,
         }
 
@@ -137,6 +149,7 @@ class MazeEnv(gymnasium.Env[NDArray[np.uint8], np.int64]):
         if not self._started:
             return None
         self._put_objects(tuple(state["objects"]))
+        self._board[TV] = state["tv"]
         return self._observe(), {"cell": self._cell}
 
     def _put_objects(self, objects: tuple[int, int]) -> None:

@@ -24,6 +24,9 @@ from eipo.envs.maze.board import (
     OBJECT_CELLS,
     SIZE,
     START,
+    TV,
+    TV_START,
+    noise,
     place_objects,
 )
 from eipo.envs.maze.env import EPISODE_STEPS, OBSERVATIONS, RENDER_MODES, check_choice, observation_space
@@ -61,6 +64,7 @@ class MazeVectorEnv(VectorEnv[NDArray[np.uint8], NDArray[np.integer[Any]], NDArr
         num_envs: int = 1,
         objects: str = "corridor",
         observation: str = "grid",
+        tv: bool = False,
         max_episode_steps: int = EPISODE_STEPS,
         render_mode: str | None = None,
         autoreset_mode: AutoresetMode | str = AutoresetMode.SAME_STEP,
@@ -90,7 +94,9 @@ class MazeVectorEnv(VectorEnv[NDArray[np.uint8], NDArray[np.integer[Any]], NDArr
         self._boards = np.tile(BOARD, (num_envs, 1))  # (N, 54 * 54)
         self._flat = self._boards.reshape(-1)
         self._first = np.arange(num_envs) * BOARD.size  # (N,) where each board begins
-        self._agents = self._first + START  # (N,)
+        self._tv = tv
+        self._start = TV_START if tv else START
+        self._agents = self._first + self._start  # (N,)
         self._crop = np.empty((num_envs, *CROP.shape), dtype=np.int64)  # (N, 5, 5) scratch
         self._objects = np.zeros((num_envs, 2), dtype=np.int64)
         self._elapsed = np.zeros(num_envs, dtype=np.int64)
@@ -123,6 +129,8 @@ class MazeVectorEnv(VectorEnv[NDArray[np.uint8], NDArray[np.integer[Any]], NDArr
             raise ResetNeeded('episodes have ended: call reset(options={"reset_mask": ...}) for them first')
         self._move(actions)
         self._elapsed += 1
+        if self._tv:
+            self._flicker(np.flatnonzero(~self._ended))
         if self._any_ended:  # NEXT_STEP: this step is their reset, whatever the action was
             self._begin_episodes(np.flatnonzero(self._ended))
         cells = self._agents - self._first  # (N,)
@@ -169,6 +177,7 @@ class MazeVectorEnv(VectorEnv[NDArray[np.uint8], NDArray[np.integer[Any]], NDArr
             "objects": self._objects.copy(),  # (N, 2)
             "elapsed": self._elapsed.copy(),  # (N,)
             "ended": self._ended.copy(),  # (N,)
+            "tv": self._boards[:, TV],  # (N, cells of the television)
             "rng": [rng.bit_generator.state for rng in self._rngs],
         }
 
@@ -188,6 +197,7 @@ class MazeVectorEnv(VectorEnv[NDArray[np.uint8], NDArray[np.integer[Any]], NDArr
         if not self._started:
             return None
         self._put_objects(np.arange(self.num_envs), np.asarray(state["objects"]))
+        self._boards[:, TV] = state["tv"]
         cells = self._agents - self._first
         return self._observe(), {"cell": cells, "_cell": np.ones(self.num_envs, dtype=np.bool_)}
 
@@ -215,7 +225,7 @@ class MazeVectorEnv(VectorEnv[NDArray[np.uint8], NDArray[np.integer[Any]], NDArr
         self._begin_episodes(boards)
         self._any_ended = False
         observations[boards] = self._observe()[boards]
-        cells[boards] = START
+        cells[boards] = self._start
         final_obs = np.full(self.num_envs, None, dtype=object)
         for board, last in zip(boards, last_frames, strict=True):
             final_obs[board] = last
@@ -229,9 +239,16 @@ class MazeVectorEnv(VectorEnv[NDArray[np.uint8], NDArray[np.integer[Any]], NDArr
     def _begin_episodes(self, boards: NDArray[np.int64]) -> None:
         drawn = [place_objects(self._rngs[board], self._object_cells) for board in boards]
         self._put_objects(boards, np.array(drawn))
-        self._agents[boards] = self._first[boards] + START
+        self._agents[boards] = self._first[boards] + self._start
         self._elapsed[boards] = 0
         self._ended[boards] = False
+        if self._tv:
+            self._flicker(boards)
+
+    def _flicker(self, boards: NDArray[np.int64]) -> None:
+        """The television's next picture."""
+        for board in boards:
+            self._boards[board, TV] = noise(self._rngs[board])
 
     def _put_objects(self, boards: NDArray[np.int64], objects: NDArray[np.int64]) -> None:
         self._objects[boards] = objects  # (boards, 2)

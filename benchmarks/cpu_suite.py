@@ -1,0 +1,86 @@
+"""The study behind results/cpu_suite.csv: six methods on thirteen small tasks (src/eipo/study/ready/cpu-suite.toml).
+
+    eipo sweep cpu-suite                         train what is missing in runs/cpu-suite; it can be stopped
+    python benchmarks/cpu_suite.py --collect     results/cpu_suite.csv from the runs that are complete
+
+A score is the paper's: the median of the last 100 training episodes. Beside it stands their mean.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from eipo.errors import EipoError
+from eipo.study.episodes import last_episodes
+from eipo.study.plan import Planned, chosen, plan, progress, read_study, refuse_another
+from eipo.study.runs import RunData, read_run
+
+ROOT = Path(__file__).resolve().parent.parent
+COLUMNS = ("task", "method", "seed", "steps", "score", "mean_return", "episodes", "seconds", "commit")
+EPISODES = 100
+
+
+def row(planned: Planned) -> dict[str, Any]:
+    """A complete run in one line."""
+    run = read_run(planned.out)
+    last = last_episodes(planned.out, EPISODES).score
+    git = run.about.get("git") or {}
+    return {
+        "task": planned.task, "method": planned.variant, "seed": run.seed, "steps": int(run.column("steps")[-1]),
+        "score": text(np.median(last)) if len(last) else "", "mean_return": text(np.mean(last)) if len(last) else "",
+        "episodes": len(last), "seconds": round(seconds(run)),
+        "commit": git.get("commit", "")[:10] + ("+changes" if git.get("dirty") else ""),
+    }  # fmt: skip
+
+
+def seconds(run: RunData) -> float:
+    """Of training, on the threads that the run had."""
+    return float((np.diff(run.column("steps"), prepend=0.0) / run.column("steps_per_second")).sum())
+
+
+def text(value: float) -> str:
+    return f"{value:.4f}".rstrip("0").rstrip(".")
+
+
+def collect(out: Path, file: Path, study: str = "cpu-suite") -> None:
+    """The table of all runs that are complete, in the order of the study; seeds beyond the study's own count too."""
+    asked = read_study(study)
+    found = {int(p.name.rpartition("-")[2]) for p in out.glob("*/*-*") if p.name.rpartition("-")[2].isdecimal()}
+    planned = plan(chosen(asked, [], [], sorted(found | set(asked.seeds))), out)
+    done = [run for run in planned if progress(run) == 1.0]
+    if not done:
+        raise EipoError(f"{out} holds no complete run of {study}")
+    for run in done:
+        refuse_another(run)
+    order = {t.name: i for i, t in enumerate(asked.tasks)}, {v.name: i for i, v in enumerate(asked.variants)}
+    done.sort(key=lambda run: (order[0][run.task], order[1][run.variant], run.config.seed))
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with open(file, "w", newline="") as f:
+        table = csv.DictWriter(f, COLUMNS, lineterminator="\n")
+        table.writeheader()
+        table.writerows(row(run) for run in done)
+    print(f"{len(done)} of {len(planned)} runs collected into {file}")
+
+
+def main() -> int:
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--collect", action="store_true", required=True, help="write the CSV")
+    p.add_argument("--out", type=Path, default=ROOT / "runs" / "cpu-suite", help="directory of the runs")
+    p.add_argument("--results", type=Path, default=ROOT / "results", help="directory of the CSV")
+    args = p.parse_args()
+    try:
+        collect(args.out, args.results / "cpu_suite.csv")
+    except EipoError as e:
+        print(f"error: {e}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
