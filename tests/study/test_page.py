@@ -23,6 +23,7 @@ from eipo.study.page.colours import DARK, LEAST, LIGHT, contrast, legible, lumin
 from eipo.study.page.data import tell
 from eipo.study.page.notes import notes_of
 from eipo.study.page.places import Places
+from eipo.study.page.scores import scores_of
 from eipo.study.runs import read_run, read_runs
 
 
@@ -243,3 +244,17 @@ def test_three_hundred_runs(tmp_path: Path) -> None:
 def test_a_page_needs_neither_torch_nor_pyplot() -> None:
     code = "import sys, eipo.study.page; sys.exit(any(m in sys.modules for m in ('torch', 'matplotlib.pyplot')))"
     assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 0
+
+
+def test_scores(tmp_path: Path) -> None:
+    path = make_run(tmp_path / "r", "eipo", iterations=20)
+    run = read_run(path)
+    rows = [line.split(",") for line in (path / "episodes.csv").read_text().splitlines()[1:]]
+    found = scores_of(run)
+    assert found["paper"] == np.median([float(row[3]) for row in rows[-100:]])
+    assert found["task"] == np.median([float(row[3]) for row in rows if row[2] == "E"][-100:])
+    assert found["late"] == run.column("return")[-2:].mean()  # the last tenth of 20 iterations
+    assert told(tmp_path)["score"] == "paper"
+    (path / "episodes.csv").unlink()
+    assert scores_of(run) == {"paper": None, "task": None, "late": found["late"]}
+    assert told(tmp_path)["score"] == "late"

@@ -15,9 +15,10 @@ from playwright.sync_api import Page
 
 from eipo.study.page import write_page
 from eipo.study.runs import read_run, read_runs
+from eipo.study.scores import PAPERS, Rule, score_of
 
 pytestmark = pytest.mark.browser
-SECTIONS = ("curves", "notes", "alpha", "maps", "speed", "settings", "runs")
+SECTIONS = ("curves", "scores", "improvement", "notes", "alpha", "maps", "speed", "settings", "runs")
 Open = Callable[..., Page]
 
 
@@ -177,6 +178,38 @@ def test_the_mean_is_that_of_the_picked_seeds(study: Path, open_page: Open) -> N
     assert page.inner_text("#runs-count") == "2 of 18 shown"
     page.get_by_label("Show Maze-v0-eipo-1").check()
     assert page.inner_text("#runs-count") == "3 of 18 shown"
+
+
+def test_scores_and_improvement(study: Path, open_page: Open) -> None:
+    runs = [read_run(study / "runs" / f"Maze-v0-eipo-{seed}") for seed in range(3)]
+    page = open_page(study / "report.html", "#no-envs=0")
+    cell = page.locator("#scores tbody td").first
+    for kind, rule in (("paper", PAPERS), ("task", Rule(policy="task"))):
+        page.select_option("#choose-score", kind)
+        scores = [score.score for run in runs if (score := score_of(run, rule))]
+        assert len(scores) == 3
+        assert float(cell.inner_text().split(" ")[0]) == pytest.approx(np.mean(scores), rel=2e-3), kind
+    late = np.mean([run.column("return")[-4:].mean() for run in runs])  # the last tenth of 40 iterations
+    page.select_option("#choose-score", "late")
+    assert float(cell.inner_text().split(" ")[0]) == pytest.approx(late, rel=2e-3)
+
+    def heading() -> str:
+        return page.locator("#improvement figcaption b").inner_text()
+
+    assert heading() == "P(eipo > ...)"
+    assert page.locator("#improvement tbody tr").first.inner_text().split() == [
+        "eipo",
+        "–",
+        *["1.00", "[1.00,", "1.00]"] * 2,
+    ]
+    page.select_option("#choose-against", label="eo")
+    page.select_option("#choose-ties", "whole")
+    assert heading() == "P(eo ≥ ...)"
+    page.locator("#variant-chips .chip", has_text="eo").click()
+    assert heading() == "P(eipo ≥ ...)"
+    assert count(page, "#improvement tbody tr") == 2
+    page.locator("#variant-chips .chip", has_text="en").click()
+    assert "Pick two methods at least." in page.inner_text("#improvement")
 
 
 def test_the_table_of_runs(study: Path, open_page: Open) -> None:

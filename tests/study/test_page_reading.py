@@ -17,6 +17,7 @@ from eipo.study.figures import average
 from eipo.study.page import HERE
 from eipo.study.page.colours import contrast
 from eipo.study.runs import curve, read_runs
+from eipo.study.statistics import improvement
 
 pytestmark = pytest.mark.browser
 Open = Callable[..., Page]
@@ -152,3 +153,25 @@ def test_its_arithmetic_is_that_of_the_figures(study: Path, browser: Browser) ->
         ends, np.quantile(drawn, [0.025, 0.975]), atol=0.1
     )  # their Monte Carlo error: about 0.03
     page.close()
+
+
+@pytest.mark.parametrize("strict", [True, False])
+def test_its_probability_of_improvement_is_that_of_eipo_study(browser: Browser, strict: bool) -> None:
+    """On random scores with many ties, and seeds and tasks that are not the same in number."""
+    rng = np.random.default_rng(5)
+    x = {task: rng.integers(0, 5, size).tolist() for task, size in (("a", 5), ("b", 3), ("c", 4), ("only x", 2))}
+    y = {task: rng.integers(0, 4, size).tolist() for task, size in (("only y", 2), ("c", 6), ("b", 2), ("a", 5))}
+    common = ("a", "b", "c")
+    expected = improvement({t: x[t] for t in common}, {t: y[t] for t in common}, strict)
+    page = browser.new_page()
+    scripts = "\n".join((HERE / f"{name}.js").read_text() for name in ("numbers", "scores"))
+    page.add_script_tag(content=f"const D = {{}}, S = {{}};\n{scripts}")
+    found = page.evaluate(
+        "([x, y, tie]) => improvement(new Map(Object.entries(x)), new Map(Object.entries(y)), tie, 4000)",
+        [x, y, 0.5 if strict else 1],
+    )
+    page.close()
+    assert found["worlds"] == 3
+    assert found["value"] == pytest.approx(expected.value)
+    assert [found["low"], found["high"]] == pytest.approx([expected.low, expected.high], abs=0.02)  # Monte Carlo
+    assert 0.1 < expected.value < 0.95

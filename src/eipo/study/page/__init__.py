@@ -17,7 +17,17 @@ from .colours import rules
 from .data import tell
 
 HERE = Path(__file__).parent
-SCRIPTS = ("base", "numbers", "chart", "dots", "curves", "maps", "tables", "main")  # in this order they are one script
+SCRIPTS = (
+    "base",
+    "numbers",
+    "chart",
+    "dots",
+    "curves",
+    "scores",
+    "maps",
+    "tables",
+    "main",
+)  # in this order they are one script
 
 
 def write_page(paths: Sequence[Path], out: Path, figures: bool = False) -> list[Path]:

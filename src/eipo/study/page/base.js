@@ -30,6 +30,7 @@ const DEFAULTS = {
   metric: D.metrics.some((m) => m.name === "return") ? "return" : D.metrics[0].name,
   over: "steps", x: "linear", y: "linear", centre: "mean", band: "interval", smooth: "2", seeds: "off",
   part: "all", policy: "all", maps: "mean", against: "", theme: "auto",
+  score: D.score, ties: "half",
 };
 const S = { ...DEFAULTS, variants: new Set(), envs: new Set(), runs: new Set() }; // the sets: what is left out
 

@@ -17,6 +17,7 @@ from . import thin
 from .colours import heat
 from .notes import notes_of
 from .places import Places
+from .scores import KINDS, scores_of
 from .words import MAIN, facts_of, metric, tiles_of, title_of
 
 NOT_SETTINGS = ("env", "seed", "method_name")  # they have columns of their own
@@ -49,6 +50,7 @@ def tell(runs: Sequence[RunData]) -> dict[str, Any]:
         "settings": writer.settings,
         "boards": places.boards,
         "heat": heat(),
+        "score": next((kind for kind in KINDS if any(run["scores"][kind] is not None for run in told)), KINDS[0]),
     }
 
 
@@ -130,6 +132,7 @@ class _Writer:
             "y": y, "stage": "stage" in y,
             "setting": self._once(self.settings, self._differing[id(run)]),
             "visits": self.places.visits(run),
+            "scores": scores_of(run),
             "notes": notes_of(run),
         }  # fmt: skip
 

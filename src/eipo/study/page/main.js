@@ -1,9 +1,9 @@
 // The controls, and drawing what they ask for.
 
 const SECTIONS = {
-  curves: drawCurves, alpha: drawAlpha, maps: drawMaps, speed: drawSpeed, notes: drawNotes, settings: drawSettings, runs: drawRuns,
+  curves: drawCurves, scores: drawScores, improvement: drawImprovement, alpha: drawAlpha, maps: drawMaps, speed: drawSpeed, notes: drawNotes, settings: drawSettings, runs: drawRuns,
 };
-const AXIS_ONLY = ["curves", "alpha"]; // what the axes' controls change
+const AXIS_ONLY = ["curves", "alpha"], SCORES_ONLY = ["scores", "improvement"]; // what the axes' controls change
 
 function redraw(names = Object.keys(SECTIONS)) {
   for (const name of names) {
@@ -26,7 +26,7 @@ const BAR = [
   ["Over", "over", [["steps", "steps"], ["iteration", "iterations"], ["time", "training time"]], AXIS_ONLY],
   ["x axis", "x", [["linear", "linear"], ["log", "logarithmic"]], AXIS_ONLY],
   ["y axis", "y", [["linear", "linear"], ["log", "logarithmic"]], ["curves"]],
-  ["Line", "centre", Object.entries(CENTRE_NAMES), AXIS_ONLY],
+  ["Line", "centre", Object.entries(CENTRE_NAMES), [...AXIS_ONLY, "scores"]],
   ["Band", "band",
     [["interval", "95 % interval"], ["error", "standard error"], ["range", "lowest to highest"], ["none", "none"]], AXIS_ONLY],
   ["Smoothing", "smooth", [["0", "none"], ["2", "2 %"], ["5", "5 %"], ["10", "10 %"]], AXIS_ONLY],
@@ -61,7 +61,7 @@ function markChips() {
 }
 
 function showState() { // the controls say what the state is
-  for (const select of document.querySelectorAll("select")) select.value = S[select.id.replace("choose-", "")];
+  for (const select of document.querySelectorAll("select")) select.value = S[select.id.replace("choose-", "")]; // against: see scores.js
   document.documentElement.dataset.theme = S.theme;
   markChips();
 }
@@ -76,6 +76,10 @@ function buildControls() {
     choice("When", "part", ["all", "0", "1", "2", "each"].map((p) => [p, PARTS[p]]), () => changed(["maps"])),
     choice("Who", "policy", [["all", "all policies"], ...policies.map((p) => [p, POLICIES[p] || p])], () => changed(["maps"])),
     choice("Seeds", "maps", [["mean", "mean over seeds"], ["each", "each seed"]], () => changed(["maps"])));
+  const kinds = Object.entries(SCORES).filter(([kind]) => D.runs.some((r) => r.scores[kind] !== null));
+  $("scores-bar").append(choice("Score", "score", kinds, () => changed(SCORES_ONLY)));
+  $("improvement-bar").append(choice("Method", "against", [], () => changed(["improvement"])),
+    choice("A tie", "ties", Object.entries(PAIRS), () => changed(["improvement"])));
   const themes = [["auto", "as the system"], ["light", "light"], ["dark", "dark"]];
   $("theme-bar").append(choice("Colours", "theme", themes, () => { showState(); writeAddress(); }));
   $("filter").addEventListener("input", () => redraw(["runs"]));

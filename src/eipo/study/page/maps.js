@@ -1,7 +1,7 @@
 // Where the agents have been: the mean visits of a board's cells.
 
 const PARTS = { all: "whole run", 0: "first tenth", 1: "from a tenth to half", 2: "second half", each: "the three parts" };
-const POLICIES = { E: "task policy", EI: "mixed policy" };
+const POLICIES = { E: "task policy", EI: "mixed policy", I: "reference policy" };
 
 /** Visits of each cell, over the chosen part and policy; by cell of the board, NaN outside of it. */
 function visitsOf(i, when) {

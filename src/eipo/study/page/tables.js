@@ -50,7 +50,7 @@ function drawSettings(host) {
 
 const COLUMNS = [
   ["run", (r) => r.name], ["world", (r) => D.envs[r.env].id], ["method", (r) => D.variants[r.variant].label], ["seed", (r) => r.seed],
-  ["steps", (r) => r.done], ["time", (r) => r.time], ["steps/s", (r) => r.speed],
+  ["steps", (r) => r.done], ["time", (r) => r.time], ["steps/s", (r) => r.speed], ["score", (r) => r.scores[S.score]],
 ];
 let order = { column: -1, down: false };
 
@@ -95,7 +95,7 @@ function runRow(i) {
   const cells = [
     h("span", { title: r.path }, r.name), D.envs[r.env].id, named(r.variant), r.seed,
     h("span", {}, short(r.done), share < 0.999 && !r.finished ? h("span", { class: "late" }, ` of ${short(r.steps)}`) : null),
-    duration(r.time), number(r.speed ?? NaN),
+    duration(r.time), number(r.speed ?? NaN), number(scoreOf(i)),
   ];
   return h("tr", { class: out ? "out" : null }, h("td", {}, box),
     cells.map((c, k) => h(k === 0 ? "th" : "td", { scope: k === 0 ? "row" : null, class: k > 2 ? "n" : null }, c)));
