@@ -176,12 +176,16 @@ def _read_metrics(file: Path) -> tuple[dict[str, Floats], dict[str, list[str]]]:
 def _columns(rows: list[dict[str, Any]]) -> tuple[dict[str, Floats], dict[str, list[str]]]:
     numbers: dict[str, Floats] = {}
     texts: dict[str, list[str]] = {}
-    for name in dict.fromkeys(name for row in rows for name in row):  # stages differ in what they measure
+    names: dict[str, Any] = {}  # in the order in which they come; stages differ in what they measure
+    for row in rows:
+        names.update(row)
+    for name in names:
         values = [row.get(name) for row in rows]
-        if any(isinstance(v, str) for v in values):
+        kinds = set(map(type, values))
+        if str in kinds:
             texts[name] = ["" if v is None else str(v) for v in values]
-        elif all(v is None or isinstance(v, int | float) for v in values):
-            numbers[name] = np.array([math.nan if v is None else v for v in values], dtype=np.float64)
+        elif kinds <= {int, float, bool, type(None)}:
+            numbers[name] = np.array(values, dtype=np.float64)  # None becomes NaN
     return numbers, texts
 
 
