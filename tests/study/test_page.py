@@ -20,7 +20,7 @@ from eipo.errors import EipoError
 from eipo.study.figures import COLOURS, OTHER
 from eipo.study.page import page, thin, write_page
 from eipo.study.page.colours import DARK, LEAST, LIGHT, contrast, legible, luminance
-from eipo.study.page.data import tell
+from eipo.study.page.data import _natural, tell
 from eipo.study.page.notes import notes_of
 from eipo.study.page.places import Places
 from eipo.study.page.scores import scores_of
@@ -93,12 +93,15 @@ def test_a_method_means_the_same_in_every_world(tmp_path: Path) -> None:
             make_run(tmp_path / env / str(lam), "eipo", env=env, iterations=3, settings={"method.lam": lam})
         make_run(tmp_path / env / "eo", "eo", env=env, iterations=3)
     page = told(tmp_path)
-    assert [v["label"] for v in page["variants"]] == ["eipo lam 1", "eipo lam 10", "eipo", "eo"]
+    assert [v["label"] for v in page["variants"]] == ["eipo", "eipo lam 1", "eipo lam 10", "eo"]
     assert len({v["colour"] for v in page["variants"]}) == 4
     assert [(page["envs"][r["env"]]["id"], r["variant"]) for r in page["runs"] if r["variant"] == 1] == [
         ("A-v0", 1), ("C-v0", 1),
     ]  # fmt: skip
     assert page["keys"] == ["method.rule", "method.lam"]
+    assert sorted(["en lam 10", "en lam 2", "en", "en lam 1e-3"], key=_natural) == [
+        "en", "en lam 1e-3", "en lam 2", "en lam 10",
+    ]  # fmt: skip
 
 
 def test_settings_that_differ(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -61,9 +62,16 @@ def variants_of(groups: Sequence[Group]) -> list[dict[str, Any]]:
         found.setdefault(group.method, {})[group.label] = None
     out = []
     for method in sorted(found, key=lambda m: METHODS.index(m) if m in METHODS else len(METHODS)):
-        for i, (label, ink) in enumerate(zip(found[method], shades(colour(method), len(found[method])), strict=True)):
+        labels = sorted(found[method], key=_natural)
+        for i, (label, ink) in enumerate(zip(labels, shades(colour(method), len(labels)), strict=True)):
             out.append({"label": label, "method": method, "colour": ink, "dash": i})
     return out
+
+
+def _natural(label: str) -> list[tuple[bool, float, str]]:
+    """lam 0.5 before lam 10."""
+    parts = re.split(r"(\d+(?:\.\d+)?(?:e[+-]?\d+)?)", label)
+    return [(bool(i % 2), float(part) if i % 2 else 0.0, "" if i % 2 else part) for i, part in enumerate(parts)]
 
 
 def metrics_of(runs: Sequence[RunData]) -> list[str]:

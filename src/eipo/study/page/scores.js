@@ -36,20 +36,23 @@ function drawScores(host) {
   }
 }
 
+/** A row for each world, or for each method where there are more of them than worlds. */
 function scoreTable(envs, variants) {
-  const row = (env) => {
-    const middles = variants.map((v) => { const x = scoresOf(env, v); return x.length ? CENTRES[S.centre](x) : NaN; });
-    const best = Math.max(...middles.filter(Number.isFinite));
-    return h("tr", {}, h("th", { scope: "row" }, D.envs[env].id), variants.map((v, k) => {
-      const scores = scoresOf(env, v);
-      if (!scores.length) return h("td", {}, "–");
-      const text = withInterval(middles[k], interval(scores, S.centre, "interval"));
-      return h("td", { class: middles[k] === best ? "best-cell" : null, title: plural(scores.length, "seed") }, text);
-    }));
+  const middle = (env, v) => { const x = scoresOf(env, v); return x.length ? CENTRES[S.centre](x) : -Infinity; };
+  const best = new Map(envs.map((env) => [env, Math.max(...variants.map((v) => middle(env, v)))]));
+  const td = (env, v) => {
+    const scores = scoresOf(env, v), mid = middle(env, v);
+    if (!scores.length) return h("td", {}, "–");
+    const text = withInterval(mid, interval(scores, S.centre, "interval"));
+    return h("td", { class: mid === best.get(env) ? "best-cell" : null, title: plural(scores.length, "seed") }, text);
   };
-  const head = h("tr", {}, h("th", { scope: "col" }, "world"), variants.map((v) => h("th", { scope: "col" }, named(v))));
+  const name = (env) => D.envs[env].id, turned = variants.length > envs.length;
+  const [columns, rows] = turned ? [envs.map(name), variants] : [variants.map((v) => named(v)), envs];
+  const head = h("tr", {}, h("th", { scope: "col" }, turned ? "method" : "world"), columns.map((c) => h("th", { scope: "col" }, c)));
+  const body = rows.map((r) => h("tr", {}, h("th", { scope: "row" }, turned ? named(r) : name(r)),
+    turned ? envs.map((env) => td(env, r)) : variants.map((v) => td(r, v))));
   return h("div", { class: "wide", tabindex: "0", role: "group", "aria-label": "Table of scores" },
-    h("table", { class: "scores" }, h("thead", {}, head), h("tbody", {}, envs.map(row))));
+    h("table", { class: "scores" }, h("thead", {}, head), h("tbody", {}, body)));
 }
 
 /** P(X > Y) on one world: over all pairs of a seed of X and one of Y, a tie counting half or whole. */
@@ -97,7 +100,8 @@ function drawImprovement(host) {
     const narrow = h("div", { class: "narrow" });
     host.append(narrow);
     dotChart(narrow, { title: `P(${D.variants[mine].label} ${sign} ...)`, xTitle: "probability", rows, limits: [0, 1], mark: 0.5,
-      format: (t) => t.toFixed(1), note: `Mean over worlds; 95 % interval by a bootstrap stratified over worlds, ${draws} resamples. Where all seeds of one ` +
+      format: (t) => t.toFixed(1),
+      note: `Mean over worlds; 95 % interval by a bootstrap stratified over worlds, ${draws} resamples. Where all seeds of one ` +
         "are above all of the other it has nothing to vary, and is a point." });
   }
   host.append(pairTable(variants, pairs, sign));
