@@ -70,6 +70,8 @@ def test_everything_is_drawn(study: Path, open_page: Open) -> None:
     assert min(figures) > 12
     assert min(pixels(page, "#settings table, #runs table")) > 12
     assert "Not finished: 0.8 M of 1.28 M steps." in page.inner_text("#notes-body")
+    assert "1 run not finished" in page.inner_text("#curves-body")
+    assert "1 run not finished" in page.inner_text("#scores-about")
 
 
 def test_text_of_runs_is_text(tmp_path: Path, open_page: Open) -> None:

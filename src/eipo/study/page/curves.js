@@ -39,6 +39,8 @@ function curveNote(env, series) {
   if (!series.length) return "No picked run has this metric here.";
   const [few, many] = [Math.min(...seeds), Math.max(...seeds)];
   words.push(few === many ? plural(few, "seed") + (series.length > 1 ? " each" : "") : `${few} to ${many} seeds`);
+  const late = pickedRuns(env).filter((i) => !D.runs[i].finished).length;
+  if (late) words.push(`${plural(late, "run")} not finished: where one ends, the line goes on without it`);
   if (S.y === "log") {
     const dropped = series.some((g) => g.band.y.some((y) => y <= 0));
     if (dropped) words.push("values that are not above 0 cannot be shown on a logarithmic axis");

@@ -19,8 +19,10 @@ const withInterval = (mid, ends) => (ends ? `${number(mid)} [${number(ends[0])},
 
 function drawScores(host) {
   const envs = pickedEnvs().filter((e) => pickedVariants(e).some((v) => scoresOf(e, v).length)), variants = pickedVariants();
+  const open = RUNS.filter((i) => picked(i) && !D.runs[i].finished && Number.isFinite(scoreOf(i))).length;
+  const late = open ? `${plural(open, "run")} not finished: scored as far as it has come.` : "";
   $("scores-about").textContent = `Score of a seed: ${SCORES[S.score]}. Dot: a seed; bar: ${CENTRE_NAMES[S.centre]} over seeds ` +
-    "with its 95 % bootstrap interval. Strong in the table: the highest of a world.";
+    "with its 95 % bootstrap interval. Strong in the table: the highest of a world." + (late ? ` ${late}` : "");
   if (!envs.length) { host.append(h("p", { class: "quiet" }, "No picked run has such a score.")); return; }
   host.append(scoreTable(envs, variants));
   const cell = grid(host, envs.length);
@@ -39,12 +41,13 @@ function drawScores(host) {
 /** A row for each world, or for each method where there are more of them than worlds. */
 function scoreTable(envs, variants) {
   const middle = (env, v) => { const x = scoresOf(env, v); return x.length ? CENTRES[S.centre](x) : -Infinity; };
+  const compared = variants.length > 1;
   const best = new Map(envs.map((env) => [env, Math.max(...variants.map((v) => middle(env, v)))]));
   const td = (env, v) => {
     const scores = scoresOf(env, v), mid = middle(env, v);
     if (!scores.length) return h("td", {}, "–");
     const text = withInterval(mid, interval(scores, S.centre, "interval"));
-    return h("td", { class: mid === best.get(env) ? "best-cell" : null, title: plural(scores.length, "seed") }, text);
+    return h("td", { class: compared && mid === best.get(env) ? "best-cell" : null, title: plural(scores.length, "seed") }, text);
   };
   const name = (env) => D.envs[env].id, turned = variants.length > envs.length;
   const [columns, rows] = turned ? [envs.map(name), variants] : [variants.map((v) => named(v)), envs];
