@@ -4,9 +4,10 @@
 function seriesOf(env, metric, { smooth = Number(S.smooth), seeds = S.seeds === "on" } = {}) {
   const out = [];
   for (const v of pickedVariants(env)) {
-    const lines = pickedRuns(env, v).map((i) => line(i, metric, S.over, smooth)).filter((l) => l.x.length);
+    const runs = pickedRuns(env, v), lines = runs.map((i) => line(i, metric, S.over, smooth)).filter((l) => l.x.length);
     if (!lines.length) continue;
-    const band = together(lines, { log: S.x === "log" });
+    const key = ["b", runs, metric, S.over, S.x, S.centre, S.band, smooth].join(" ");
+    const band = memo(key, () => together(lines, { log: S.x === "log" }));
     const { label, method, dash } = D.variants[v];
     const thin = seeds && lines.length > 1 ? lines : [];
     out.push({ variant: v, label, dash: DASHES[dash % DASHES.length], thick: method === "eipo", band, thin });

@@ -88,8 +88,12 @@ function drawImprovement(host) {
   if (variants.length < 2) { host.append(h("p", { class: "quiet" }, "Pick two methods at least.")); return; }
   const scores = new Map(variants.map((v) => [v, allScores(v)])), draws = variants.length <= 10 ? 1000 : 200;
   const sign = S.ties === "half" ? ">" : "≥", pairs = new Map();
+  const pairOf = (a, b) => {
+    const key = ["p", pickedRuns(undefined, a), pickedRuns(undefined, b), S.score, tie, draws].join(" ");
+    return memo(key, () => improvement(scores.get(a), scores.get(b), tie, draws));
+  };
   for (const a of variants) {
-    for (const b of variants) if (a !== b) pairs.set(`${a} ${b}`, improvement(scores.get(a), scores.get(b), tie, draws));
+    for (const b of variants) if (a !== b) pairs.set(`${a} ${b}`, pairOf(a, b));
   }
   const select = $("choose-against"), mine = variants.includes(Number(S.against)) && S.against !== "" ? Number(S.against) : variants[0];
   select.replaceChildren(...variants.map((v) => h("option", { value: v }, D.variants[v].label)));

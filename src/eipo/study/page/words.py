@@ -14,6 +14,7 @@ TITLES = {  # name: (what it is, unit)
     "return": ("Task return of an episode, by the policy that acted", "raw reward an episode"),
     "return_E": ("Task return of the task policy", "raw reward an episode"),
     "return_EI": ("Task return of the mixed policy", "raw reward an episode"),
+    "return_I": ("Task return of the reference policy", "raw reward an episode"),
     "return_mixed": ("Task return of episodes in which both policies acted", "raw reward an episode"),
     "length": ("Length of an episode", "steps"),
     "alpha": ("Alpha, the weight of the constraint", ""),
