@@ -11,9 +11,9 @@ DEMO_ARGS ?=
 PYTEST_ARGS ?=
 
 bin := $(VENV)/bin
-# The page of `eipo report` is tested in Chromium. CI sets BROWSER=1: there a missing one is a failure.
-BROWSER ?= $(firstword $(foreach name,chromium chromium-browser google-chrome-stable google-chrome,$(shell command -v $(name))))
-without := $(if $(BROWSER),,-m "not slow and not browser")
+# The page of `eipo report` is tested in Chromium. CI sets CHROMIUM=required: there a missing one is a failure.
+CHROMIUM ?= $(firstword $(foreach name,chromium chromium-browser google-chrome-stable google-chrome,$(shell command -v $(name))))
+without := $(if $(CHROMIUM),,-m "not slow and not browser")
 
 pip := $(bin)/python -m pip install --disable-pip-version-check -c constraints.txt
 
@@ -24,7 +24,7 @@ demo: $(VENV)/installed
 	@$(bin)/eipo demo $(DEMO_ARGS)
 
 test: $(VENV)/installed-dev
-	@$(if $(BROWSER),:,echo "no Chromium on this machine: the tests of the report page in a browser are left out")
+	@$(if $(CHROMIUM),:,echo "no Chromium on this machine: the tests of the report page in a browser are left out")
 	$(bin)/python -m pytest $(without) $(PYTEST_ARGS)
 
 test-slow: $(VENV)/installed-dev

@@ -148,7 +148,7 @@ def test_notes(tmp_path: Path) -> None:
         "Not finished: 96 k of 0.192 M steps."
     ]
     assert notes_of(read_run(make_run(tmp_path / "c", "eo", iterations=6))) == [
-        "Every episode's return was 0: the task's reward was never met."
+        "The return was 0 in every iteration."
     ]
     path = make_run(tmp_path / "d", "eo", iterations=1)
     (path / "metrics.jsonl").write_text('{"iteration": 1, "steps": 32000, "return": null, "lam": 1.0}\n')

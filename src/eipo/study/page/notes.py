@@ -29,7 +29,7 @@ def returns(run: RunData) -> list[str]:
     earned = earned[np.isfinite(earned)]
     if not len(earned):
         return ["No episode has ended, so there is no return."]
-    return ["Every episode's return was 0: the task's reward was never met."] if not earned.any() else []
+    return ["The return was 0 in every iteration."] if not earned.any() else []
 
 
 SOURCES: tuple[Callable[[RunData], list[str]], ...] = (progress, returns)
