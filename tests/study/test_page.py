@@ -235,9 +235,9 @@ def test_three_hundred_runs(tmp_path: Path) -> None:
                 tmp_path / "runs" / f"{method}-{world}-{seed}", method, seed, env=env, iterations=300, done=0
             )
             (other / "metrics.jsonl").write_text(lines[method])
-    begin = time.perf_counter()
+    begin = time.process_time()  # not by the clock, which goes on while others have the cores
     (out,) = write_page([tmp_path / "runs"], tmp_path / "report.html")
-    assert time.perf_counter() - begin < 20  # about 3 s on an idle machine
+    assert time.process_time() - begin < 20  # about 3 s
     assert out.stat().st_size < 10_000_000
     assert len(data_of(out.read_text())["runs"]) == 300
 
