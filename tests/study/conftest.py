@@ -41,12 +41,13 @@ def open_page(browser: Browser) -> Iterator[Open]:
 
     def go(file: Path, address: str = "", **context: Any) -> Page:
         contexts.append(browser.new_context(**{"viewport": {"width": 1280, "height": 900}} | context))
+        contexts[-1].set_default_timeout(120_000)  # machines can be busy
         page = contexts[-1].new_page()
         page.on("console", lambda m: complaints.append(m.text))
         page.on("pageerror", lambda e: complaints.append(str(e)))
         page.on("request", lambda r: r.url.startswith(("file:", "data:", "blob:")) or complaints.append(r.url))
         page.goto(f"file://{file}{address}")
-        page.wait_for_selector("html[data-ready]", state="attached", timeout=20_000)
+        page.wait_for_selector("html[data-ready]", state="attached")
         return page
 
     yield go
