@@ -128,6 +128,13 @@ def test_axes(study: Path, open_page: Open) -> None:
     assert page.input_value("#choose-over") == "steps"
 
 
+def test_an_address_that_says_nonsense(study: Path, open_page: Open) -> None:
+    page = open_page(study / "report.html", "#over=moons&metric=x&y=%3Cb%3E&no-runs=a.99&against=77&part=9&score=")
+    assert page.input_value("#choose-over") == "steps"
+    assert count(page, "#curves .line[d]") == 6
+    assert count(page, "#maps figure") == 3
+
+
 def test_bands_and_seeds(study: Path, open_page: Open) -> None:
     page = open_page(study / "report.html")
     bands = {}

@@ -10,11 +10,11 @@ from pathlib import Path
 import matplotlib.image
 import numpy as np
 import pytest
-from made_up import ITERATION
+from made_up import ITERATION, make_run
 from playwright.sync_api import Browser, Page
 
 from eipo.study.figures import average
-from eipo.study.page import HERE
+from eipo.study.page import HERE, write_page
 from eipo.study.page.colours import contrast
 from eipo.study.runs import curve, read_runs
 from eipo.study.statistics import improvement
@@ -175,3 +175,13 @@ def test_its_probability_of_improvement_is_that_of_eipo_study(browser: Browser, 
     assert found["value"] == pytest.approx(expected.value)
     assert [found["low"], found["high"]] == pytest.approx([expected.low, expected.high], abs=0.02)  # Monte Carlo
     assert 0.1 < expected.value < 0.95
+
+
+def test_a_run_with_nothing_but_steps(tmp_path: Path, open_page: Open) -> None:
+    path = make_run(tmp_path / "r", "eo", iterations=1, visits=False)
+    (path / "metrics.jsonl").write_text('{"iteration": 1, "steps": 32000}\n')
+    (path / "episodes.csv").unlink()
+    (out,) = write_page([path], tmp_path / "r.html")
+    page = open_page(out)
+    assert "No picked run has this metric here." in page.inner_text("#curves")
+    assert "No picked run has such a score." in page.inner_text("#scores")

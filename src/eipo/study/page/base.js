@@ -27,7 +27,7 @@ function fill(node, attributes, children) {
 
 // The state: what is chosen. It stands in the address, so that a view can be kept and sent.
 const DEFAULTS = {
-  metric: D.metrics.some((m) => m.name === "return") ? "return" : D.metrics[0].name,
+  metric: D.metrics.some((m) => m.name === "return") ? "return" : D.metrics[0]?.name ?? "return",
   over: "steps", x: "linear", y: "linear", centre: "mean", band: "interval", smooth: "2", seeds: "off",
   part: "all", policy: "all", maps: "mean", against: "", theme: "auto",
   score: D.score, ties: "half",

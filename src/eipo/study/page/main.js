@@ -61,7 +61,11 @@ function markChips() {
 }
 
 function showState() { // the controls say what the state is
-  for (const select of document.querySelectorAll("select")) select.value = S[select.id.replace("choose-", "")]; // against: see scores.js
+  for (const select of document.querySelectorAll("select")) {
+    const key = select.id.replace("choose-", "");
+    select.value = S[key];
+    if (select.value !== S[key] && key !== "against") select.value = S[key] = DEFAULTS[key]; // an address can say anything
+  }
   document.documentElement.dataset.theme = S.theme;
   markChips();
 }
