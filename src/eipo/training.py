@@ -91,6 +91,7 @@ class Training:
             **returns_by_policy(rollout),
             **metrics,
             **summary(streams, rollout),
+            **{f"bonus_share_{p}": share for p, share in targets.bonus_shares().items()},
             **{k: v.item() for k, v in losses.items()},
             "steps_per_second": len(rollout) / (ended - began),
             "acting_share": (acted - began) / (ended - began),
@@ -141,6 +142,7 @@ def summary(streams: Streams, rollout: Rollout) -> dict[str, Any]:
         "r_E": streams.r_E.mean().item(),
         "bonus": streams.bonus.mean().item(),
         "r_I": streams.r_I.mean().item(),
+        "r_I_std": streams.r_I.std(correction=0).item(),
         **explained,
     }
 
