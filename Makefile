@@ -1,6 +1,7 @@
 # Everything goes through a virtual environment of its own, made on first use.
 #   make demo                                      trains three methods on the maze, draws a report
 #   make test                                      the fast tests
+#   make bench                                     speed beside other libraries, in a quarter of an hour
 #   make check                                     what CI runs: style, types, layers, fast tests
 #   make demo DEMO_ARGS="--steps 96000"            options of `eipo demo`
 #   make test PYTHON=python3.12 VENV=/tmp/venv     another Python, another place
@@ -9,6 +10,7 @@ PYTHON ?= python3
 VENV ?= .venv
 DEMO_ARGS ?=
 PYTEST_ARGS ?=
+BENCH_ARGS ?=
 
 bin := $(VENV)/bin
 # The page of `eipo report` is tested in Chromium. CI sets CHROMIUM=required: there a missing one is a failure.
@@ -18,7 +20,7 @@ without := $(if $(CHROMIUM),,-m "not slow and not browser")
 pip := $(bin)/python -m pip install --disable-pip-version-check -c constraints.txt
 
 .DELETE_ON_ERROR:
-.PHONY: demo test test-slow check lint bench clean
+.PHONY: demo test test-slow check lint bench bench-maze clean
 
 demo: $(VENV)/installed
 	@$(bin)/eipo demo $(DEMO_ARGS)
@@ -38,7 +40,10 @@ lint: $(VENV)/installed-dev
 	$(bin)/mypy
 	$(bin)/lint-imports
 
-bench: $(VENV)/installed
+bench: $(VENV)/installed-bench
+	$(bin)/python benchmarks/bench.py $(BENCH_ARGS)
+
+bench-maze: $(VENV)/installed
 	$(bin)/python benchmarks/maze.py
 
 clean:
@@ -54,6 +59,10 @@ $(VENV)/made:
 
 $(VENV)/installed: $(VENV)/made pyproject.toml constraints.txt
 	$(pip) -e .
+	@touch $@
+
+$(VENV)/installed-bench: $(VENV)/installed
+	$(pip) -e ".[bench]"
 	@touch $@
 
 $(VENV)/installed-dev: $(VENV)/installed

@@ -1,8 +1,8 @@
 """The study behind results/lam.csv: what a run earns in the end, against the weight of its bonus.
 
     python benchmarks/lam_study.py --jobs 2     train what is missing in runs/lam, then collect and draw
-    python benchmarks/lam_study.py --collect    CSV and figure from the runs that are finished
-    python benchmarks/lam_study.py --draw       the figure from the CSV alone
+    python benchmarks/lam_study.py --collect    CSVs and figures from the runs that are finished
+    python benchmarks/lam_study.py --draw       the figures from the CSVs alone
 
 It can be stopped and started again: finished runs stay, half-finished ones are begun anew. Runs go from the middle
 outward: lam 1 for every method, then 0.3 and 3, and so on to the ends; then the next seed.
@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import matplotlib
 import matplotlib.style
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -30,6 +31,8 @@ from runner import FINAL, LAST, Job, final_row, main, parser, read, text, write
 ENV = "eipo/Maze-v0"
 DEFAULT = ("en", "eipo", "dc", "hepo")
 LAMS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
+POINTS = 40
+ALPHAS = ("method", "lam", "seed", "steps", "alpha")
 COLUMNS = ("method", "lam", "seed", "steps", "final", *FINAL[3:], "final_alpha")
 
 
@@ -49,14 +52,28 @@ def jobs(args: argparse.Namespace) -> list[Job]:
 
 
 def collect(out: Path, results: Path) -> None:
-    """results/lam.csv from the finished runs below `out`."""
+    """results/lam.csv and lam_alpha.csv from the finished runs below `out`."""
     runs = [run for run in read_runs([out]) if run.finished and run.env == ENV]
     if not runs:
         raise EipoError(f"{out} holds no finished run of {ENV}")
-    rows = sorted(map(row, runs), key=lambda r: (place(r["method"]), r["method"], float(r["lam"]), r["seed"]))
+    rows = [row(run) for run in sorted(runs, key=order)]
     results.mkdir(parents=True, exist_ok=True)
     write(results / "lam.csv", COLUMNS, rows)
-    print(f"{len(runs)} runs collected into {results / 'lam.csv'}")
+    moved = sorted((run for run in runs if np.isfinite(run.column("alpha")).any()), key=order)
+    write(results / "lam_alpha.csv", ALPHAS, [point for run in moved for point in trajectory(run)])
+    print(f"{len(runs)} runs collected into {results / 'lam.csv'} and lam_alpha.csv")
+
+
+def order(run: RunData) -> tuple[int, str, float, int]:
+    return place(run.method), run.method, run.config["method"]["lam"], run.seed
+
+
+def trajectory(run: RunData) -> list[dict[str, Any]]:
+    """About POINTS points of alpha, the last one included: as it was, not smoothed."""
+    steps, alpha = run.column("steps"), run.column("alpha")
+    at = np.unique(np.linspace(0, len(run) - 1, POINTS).round().astype(int))
+    head = {"method": run.method, "lam": f"{run.config['method']['lam']:g}", "seed": run.seed}
+    return [head | {"steps": int(steps[i]), "alpha": text(alpha[i], 6)} for i in at]
 
 
 def place(method: str) -> int:
@@ -108,6 +125,40 @@ def draw(results: Path) -> None:
         figure.savefig(results / "lam.png", dpi=160)
         figure.savefig(results / "lam.svg", metadata={"Date": None})
     print(f"drawn: {results / 'lam.png'}")
+    draw_alphas(results)
+
+
+def draw_alphas(results: Path) -> None:
+    """results/lam_alpha.png and .svg: alpha of every run, each method by itself, light to dark with lam."""
+    rows = [r for r in read(results / "lam_alpha.csv") if r["alpha"]]
+    methods = sorted({r["method"] for r in rows}, key=lambda m: (place(m), m))
+    if not methods:
+        return
+    lams = sorted({float(r["lam"]) for r in rows})
+    inks = dict(zip(lams, matplotlib.colormaps["viridis_r"](np.linspace(0.1, 1.0, len(lams))), strict=True))
+    with matplotlib.style.context(STYLE):
+        figure = Figure((10, 4.2), facecolor="white")
+        FigureCanvasAgg(figure)
+        figure.text(0.02, 0.94, "Alpha's way, for each lam", fontsize=15, fontweight="bold", va="center")
+        for i, method in enumerate(methods):
+            wide = 0.84 / len(methods)
+            ax = figure.add_axes((0.075 + i * wide, 0.2, wide - 0.08, 0.58))
+            own = [r for r in rows if r["method"] == method]
+            for lam, seed in sorted({(float(r["lam"]), r["seed"]) for r in own}):
+                run = [r for r in own if float(r["lam"]) == lam and r["seed"] == seed]
+                ax.plot([int(r["steps"]) / 1e6 for r in run], [float(r["alpha"]) for r in run], color=inks[lam],
+                        linewidth=1.4, label=f"{lam:g}")  # fmt: skip
+            ax.ticklabel_format(axis="y", useOffset=False)
+            ax.set_xlabel("million steps")
+            ax.set_title(method, pad=9)
+        seen = dict(zip(*reversed(ax.get_legend_handles_labels()), strict=True))
+        figure.legend(
+            seen.values(), seen.keys(), title="lam", loc="center right", fontsize=8.5, bbox_to_anchor=(0.995, 0.5)
+        )
+        figure.text(0.02, 0.03, f"{ENV}. A line: one seed.", color=QUIET, fontsize=8.5)
+        figure.savefig(results / "lam_alpha.png", dpi=160)
+        figure.savefig(results / "lam_alpha.svg", metadata={"Date": None})
+    print(f"drawn: {results / 'lam_alpha.png'}")
 
 
 def draw_method(ax: Any, method: str, i: int, of: int, rows: Sequence[dict[str, str]]) -> tuple[float, str, str]:

@@ -49,8 +49,8 @@ def configs(envs: Sequence[str], study: str | None) -> list[tuple[str, Config]]:
         return [(env, make_config(env, steps=10**9)) for env in envs]
     from eipo.study.plan import plan, read_study
 
-    found = {run.task: run.config for run in reversed(plan(read_study(study), Path("unused")))}
-    return list(reversed(found.items()))
+    runs = plan(read_study(study), Path("unused"))
+    return list({run.task: run.config for run in runs}.items())  # a task is the same for every method
 
 
 def main() -> int:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import gymnasium as gym
+import hypothesis
 import numpy as np
 import pytest
 import torch
@@ -18,6 +19,9 @@ from eipo.envs.make import make_batch
 from eipo.nets import Agent
 from eipo.rollout import Carry, Rollout, collect
 from eipo.update import Learner
+
+hypothesis.settings.register_profile("eipo", deadline=None)  # a busy machine is no defect
+hypothesis.settings.load_profile("eipo")
 
 
 @pytest.fixture(autouse=True)

@@ -95,7 +95,9 @@ def test_links_resolve(page: Path) -> None:
     links = [a or b for a, b in re.findall(r"\]\(([^)\s]+)\)|src=\"([^\"]+)\"", content)]
     for link in links:
         target, _, anchor = link.partition("#")
-        if re.match(r"\w+:", link) or (page.parent / target).parent == ROOT / "results":  # results come with the study
+        if (
+            re.match(r"\w+:", link) or (page.parent / target).resolve().parent == ROOT / "results"
+        ):  # results come with the study
             continue
         file = page.parent / target if target else page
         assert file.exists(), link

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ctypes
 import os
+from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from .config import Compute
 from .errors import EipoError
@@ -58,6 +60,17 @@ def to_device(array: np.ndarray, device: torch.device) -> Tensor:
     if device.type == "cuda":
         return torch.from_numpy(array).pin_memory().to(device, non_blocking=True)
     return torch.from_numpy(array.copy())
+
+
+def compile_networks(modules: Iterable[Any]) -> None:
+    """Have torch compile what is read most: each module's networks, in place, so that their weights keep their names.
+
+    Batches come in many sizes (the distinct frames of a minibatch), so sizes are left open.
+    """
+    for module in modules:
+        for network in module.children():
+            if isinstance(network, nn.Sequential):
+                network.compile(dynamic=True)
 
 
 def available_cores() -> int:

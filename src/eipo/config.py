@@ -155,6 +155,9 @@ class Compute:
         Literal["auto", "fp32", "bf16"],
         Doc("of encoder and memory; heads and losses are always fp32. auto: bf16 where the machine multiplies it"),
     ] = "auto"
+    compile: Annotated[
+        bool, Doc("compile encoder and bonus with torch.compile; needs a C++ compiler, and minutes at the start")
+    ] = False
     device: Annotated[
         Literal["auto", "cpu", "cuda"], Doc("where the networks are; auto: a CUDA device if there is one")
     ] = "auto"

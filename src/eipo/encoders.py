@@ -24,7 +24,7 @@ CONVS = {
 }
 SMALL = 36  # pixels of a side that the other two need
 FAR = 10.0  # standard deviations from the mean to which normalized observations are clipped
-CHUNK = 4096  # frames that the moments take in at once
+CHUNK = 256  # frames that the moments take in at once: no more than caches hold
 
 
 def layer(module: M, gain: float = sqrt(2.0)) -> M:
@@ -47,6 +47,8 @@ class Encoder(nn.Module):
         if stack > 1:
             self.input, shape = Stacked(self.input), (stack * shape[0], *shape[1:])
         self.moments = RunningMoments(shape) if net.normalize else None
+        self._of: tuple[Tensor, int] | None = None  # the count, and its version, that mean and std are of
+        self._mean, self._std = torch.empty(0), torch.empty(0)
         body: nn.Module
         if len(shape) == 3:
             body, width = convolutions(shape, net.convs)
@@ -63,11 +65,23 @@ class Encoder(nn.Module):
         self.width = width
 
     def forward(self, frames: Tensor) -> Tensor:
-        x = self.input(frames)
-        if self.moments is not None:
-            x = (x - self.moments.mean.float()).div_(self.moments.std().float()).clamp_(-FAR, FAR)
+        if self.moments is None:
+            x = self.input(frames)
+        else:
+            mean, std = self._known()
+            with torch.autocast(frames.device.type, enabled=False):
+                x = self.input(frames).sub(mean).div_(std).clamp_(-FAR, FAR)
         features: Tensor = self.layers(x)
         return features
+
+    def _known(self) -> tuple[Tensor, Tensor]:
+        """Mean and standard deviation in single precision, worked out once for each state of the moments."""
+        assert self.moments is not None
+        now = self.moments.count, self.moments.count._version  # torch counts what is written into a tensor
+        if self._of is None or self._of[0] is not now[0] or self._of[1] != now[1]:
+            self._of = now
+            self._mean, self._std = self.moments.mean.float(), self.moments.std().float()
+        return self._mean, self._std
 
     @torch.no_grad()
     def take_in(self, seen: Callable[[Tensor], Tensor], index: Tensor) -> None:
@@ -104,4 +118,5 @@ def convolutions(shape: tuple[int, ...], kind: str, activation: type[nn.Module] 
         body += [layer(nn.Conv2d(channels, out, kernel, stride, padding)), activation()]
         channels = out
         size = [(n + 2 * padding - kernel) // stride + 1 for n in size]
-    return nn.Sequential(*body, nn.Flatten()), channels * prod(size)
+    convs = nn.Sequential(*body, nn.Flatten())
+    return convs.to(memory_format=torch.channels_last), channels * prod(size)  # type: ignore[call-overload]

@@ -6,16 +6,18 @@ A method is behaviour(), targets(), step(); there is no base class. EO, RND, EN 
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from .appraise import Streams
 from .config import Method as MethodConfig
-from .core import objective
+from .core import objective, ppo
 
 Gap = Callable[[Tensor, str], float]  # raw advantage of the policies that acted, another policy -> its gain, L
 
@@ -28,6 +30,21 @@ class Targets:
     kl_weight: float = 0.0  # of KL(pi_E || pi_EI), pi_E held constant
     # By policy: a weight, and a raw advantage (T, N) that is added after each of the two was normalized by itself.
     added: Mapping[str, tuple[float, Tensor]] = field(default_factory=dict)
+    # By policy: the part of its advantage that is due to the bonus, with lam; without one it climbs the task alone.
+    bonus: Mapping[str, Tensor] = field(default_factory=dict)
+
+    def bonus_shares(self) -> dict[str, float]:
+        """By policy: std of the bonus' part / (std of it + std of the rest), 0 to 1; NaN where nothing varies."""
+        shares = {}
+        for p, A in self.advantage.items():
+            part = self.bonus.get(p, torch.zeros_like(A))
+            spread, rest = float(part.std(correction=0)), float((A - part).std(correction=0))
+            if p in self.added:
+                weight, added = self.added[p]
+                spread, rest = (float(ppo.normalize(x).std(correction=0)) for x in (added, A))
+                spread *= weight
+            shares[p] = spread / (spread + rest) if spread + rest > 0 else math.nan
+        return shares
 
 
 class Lam:
@@ -62,7 +79,8 @@ class SinglePolicy:
     def targets(self, streams: Streams) -> Targets:
         if self.policy == "E":
             return Targets({"E": streams.A["E__E"]})
-        return Targets({"EI": streams.A["E__EI"] + self.lam(self.iteration) * streams.A["I__EI"]})
+        bonus = self.lam(self.iteration) * streams.A["I__EI"]
+        return Targets({"EI": streams.A["E__EI"] + bonus}, bonus={"EI": bonus})
 
     def step(self, streams: Streams, gap: Gap) -> dict[str, Any]:
         lam = self.lam(self.iteration)
@@ -91,8 +109,9 @@ class Decoupled:
         return self.critics
 
     def targets(self, streams: Streams) -> Targets:
-        mixed = streams.A["E__EI"] + self.lam(self.iteration) * streams.A["I__EI"]
-        return Targets({"E": streams.A["E__E"], "EI": mixed}, self.kl_weight)
+        bonus = self.lam(self.iteration) * streams.A["I__EI"]
+        advantage = {"E": streams.A["E__E"], "EI": streams.A["E__EI"] + bonus}
+        return Targets(advantage, self.kl_weight, bonus={"EI": bonus})
 
     def step(self, streams: Streams, gap: Gap) -> dict[str, Any]:
         lam = self.lam(self.iteration)
@@ -138,10 +157,12 @@ class EIPO:
         return objective.u_min(streams.r_E, lam * streams.r_I, A["E__EI"], lam * A["I__EI"], self.alpha)
 
     def targets(self, streams: Streams) -> Targets:
-        U = self.objective(streams)
+        U, lam = self.objective(streams), self.lam(self.iteration)
         if self.max_stage:
-            return Targets({"E": streams.A["E__E"], "EI": U})
-        return Targets({"E": U, "EI": streams.A["E__EI"] + self.lam(self.iteration) * streams.A["I__EI"]})
+            return Targets({"E": streams.A["E__E"], "EI": U}, bonus={"EI": lam * streams.r_I})
+        bonus = lam * streams.A["I__EI"]
+        parts = {"E": bonus - lam * streams.r_I, "EI": bonus}
+        return Targets({"E": U, "EI": streams.A["E__EI"] + bonus}, bonus=parts)
 
     def step(self, streams: Streams, gap: Gap) -> dict[str, Any]:
         """After the update: J and the switch from raw U, alpha from raw A_E__E."""
@@ -217,7 +238,8 @@ class HEPO:
 
     def targets(self, streams: Streams) -> Targets:
         A_E, A_I = streams.of_the_actor("E"), streams.of_the_actor("I")
-        return Targets({"EI": A_E, "I": A_I}, added={"EI": (self.lam(self.iteration) / (1.0 + self.alpha), A_I)})
+        weight = self.lam(self.iteration) / (1.0 + self.alpha)
+        return Targets({"EI": A_E, "I": A_I}, added={"EI": (weight, A_I)}, bonus={"I": A_I})
 
     def step(self, streams: Streams, gap: Gap) -> dict[str, Any]:
         """After the update: each policy's gain on the other's steps, both estimates of the same difference."""

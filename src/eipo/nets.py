@@ -6,6 +6,7 @@ Shapes: T steps, B (or N) environments, U distinct frames, F encoder features, H
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -14,6 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from . import lstm
 from .actions import make_actions
 from .config import Net
 from .encoders import Encoder, layer
@@ -73,9 +75,12 @@ class LSTM(nn.Module):
         """T steps: x (T, B, F), state before the first, reset (T, B): step t starts an episode -> (T, B, H).
 
         The sequence is cut only at the steps where some environment starts anew, so the fused kernel runs over each
-        piece; between them the state of those environments is set to zero. Same function as `step` T times.
+        piece; between them the state of those environments is set to zero. Same function as `step` T times. Under bf16
+        on a processor our own loop learns faster, and has nothing to cut.
         """
         h, c = state
+        if x.device.type == "cpu" and torch.is_autocast_enabled("cpu") and torch.is_grad_enabled():
+            return lstm.unroll(self.project(x), self.cell.all_weights[0][1], h, c, reset)
         # Where every sequence is whole (the usual case of fixed-length episodes) there is one piece.
         starts = [0, *[t for t in reset.any(1).nonzero().flatten().tolist() if t > 0], len(x)]
         outputs = []
@@ -172,9 +177,11 @@ class Agent(nn.Module):
     def device(self) -> torch.device:
         return next(self.parameters()).device
 
-    def backbone_precision(self) -> torch.autocast:
+    def backbone_precision(self) -> AbstractContextManager[object]:
         """The context in which encoder and memory run; what they return is fp32 again."""
-        return torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self.precision == "bf16")
+        if self.precision == "fp32":
+            return nullcontext()  # autocast costs a small network as much as one of its layers, even when it is off
+        return torch.autocast(self.device.type, dtype=torch.bfloat16)
 
     def encode(self, frames: Tensor) -> Tensor:
         """(U, *observation) -> (U, F)."""
@@ -199,7 +206,7 @@ class Agent(nn.Module):
     def sample(self, h: Tensor, policy: str, noise: Tensor | None) -> Tensor:
         """(..., H) -> an action of one policy, with noise drawn before; without: its likeliest."""
         head = self._head(policy)
-        with torch.autocast(h.device.type, enabled=False):
+        with nullcontext() if self.precision == "fp32" else torch.autocast(h.device.type, enabled=False):
             raw = F.linear(h, *head.now())
         if noise is None:
             return self.actions.mode(raw, head.free)

@@ -120,10 +120,11 @@ def collect(
     features, actions = [], []
     ends: list[tuple[int, np.ndarray, Tensor]] = []  # (t, environments, memory's features of their last observations)
     episodes: list[Episode] = []
+    starts = np.array([not p for p in carry.policy])  # games that start; at a lost life frames go on as they were
     carry.policy = [p if before in ("", p) else MIXED for before, p in zip(carry.policy, acted, strict=True)]
 
     with agent.backbone_precision():  # one context for the whole loop, in which weights are cast once
-        index[0], x = frames.add(envs.obs, reset)
+        index[0], x = frames.add(envs.obs, starts)
         for t in range(T):
             resets[t] = reset
             h, state = agent.remember(x, cleared(state, reset))
@@ -139,21 +140,23 @@ def collect(
             if step.cell is not None:
                 cells.append(step.cell)
             reset = step.done
-            if reset.any():
-                ended = np.flatnonzero(reset)
-                last_index, x_last = frames.add_last(step.last_obs, ended)
-                h_last, _ = agent.remember(x_last, tuple(s[ended] for s in state))
-                ends.append((t, ended, h_last))
-            after, x = frames.add(step.obs, reset)
+            over = np.flatnonzero(step.over)
+            if len(over):
+                last_index, x_last = frames.add_last(step.last_obs[step.over[reset]], over)
+            after, x = frames.add(step.obs, step.over)
             next_index[t] = after
             if reset.any():
-                next_index[t, ended] = last_index
+                ended, x_end = np.flatnonzero(reset), x
+                if len(over):
+                    next_index[t, over] = last_index
+                    x_end = x.index_copy(0, to_device(over, device), x_last)
+                h_last, _ = agent.remember(x_end[ended], tuple(s[ended] for s in state))
+                ends.append((t, ended, h_last))
             if t + 1 < T:
                 index[t + 1] = after
-            if step.over.any():
-                for i in np.flatnonzero(step.over):
-                    episodes.append(Episode(carry.policy[i], float(carry.score[i]), int(carry.length[i])))
-                    carry.score[i], carry.length[i], carry.policy[i] = 0.0, 0, acted[i]
+            for i in over:
+                episodes.append(Episode(carry.policy[i], float(carry.score[i]), int(carry.length[i])))
+                carry.score[i], carry.length[i], carry.policy[i] = 0.0, 0, acted[i]
 
         h_beyond, _ = agent.remember(x, cleared(state, reset))  # features of s_T, where episodes go on
     carry.state, carry.reset, carry.before = state, reset.copy(), frames.before()

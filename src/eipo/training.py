@@ -17,6 +17,7 @@ from . import compute
 from .agent import TrainedAgent, describe
 from .appraise import Streams, appraise
 from .bonuses import Bonus, make_bonus, name_of
+from .bonuses.networks import in_precision
 from .config import Config, check
 from .core import objective, ppo
 from .core.moments import RewardScale
@@ -48,6 +49,9 @@ class Training:
                 *spaces, config.net, self.method.policies, self.method.critics, precision, config.envs.stack
             ).to(device)
             self.bonus = make_bonus(config.bonus, *spaces, config.envs.num, bonus).to(device)
+            in_precision(self.bonus, precision)
+        if config.compute.compile:
+            compute.compile_networks([self.agent.encoder, self.bonus])
         self.envs.terms = self.bonus.terms
         self.generator = torch.Generator(device).manual_seed(int(seeds[1]))
         gamma, num = config.ppo.gamma, config.envs.num
@@ -87,6 +91,7 @@ class Training:
             **returns_by_policy(rollout),
             **metrics,
             **summary(streams, rollout),
+            **{f"bonus_share_{p}": share for p, share in targets.bonus_shares().items()},
             **{k: v.item() for k, v in losses.items()},
             "steps_per_second": len(rollout) / (ended - began),
             "acting_share": (acted - began) / (ended - began),
@@ -137,6 +142,7 @@ def summary(streams: Streams, rollout: Rollout) -> dict[str, Any]:
         "r_E": streams.r_E.mean().item(),
         "bonus": streams.bonus.mean().item(),
         "r_I": streams.r_I.mean().item(),
+        "r_I_std": streams.r_I.std(correction=0).item(),
         **explained,
     }
 
@@ -174,9 +180,10 @@ def train(
     ["ppo.lr=3e-4"] (`eipo list settings` shows them). With `out` the run is kept in that directory, which must not hold
     anything yet. Raises EipoError where something is wrong that you can mend.
     """
-    factory, env = (None, env) if isinstance(env, str) else (env, f"{env.__module__}.{env.__qualname__}")
+    factory = None if isinstance(env, str) else env
+    world = env if isinstance(env, str) else f"{env.__module__}.{getattr(env, '__qualname__', type(env).__qualname__)}"
     own, name = (None, bonus) if bonus is None or isinstance(bonus, str) else (bonus, name_of(bonus))
-    config = make_config(env, method=method, preset=preset, steps=steps, seed=seed, bonus=name, settings=settings)
+    config = make_config(world, method=method, preset=preset, steps=steps, seed=seed, bonus=name, settings=settings)
     return train_config(config, out, progress, factory, own)
 
 

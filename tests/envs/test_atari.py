@@ -147,16 +147,29 @@ def test_atari_takes_the_papers_preset_by_itself() -> None:
     assert make_config("ALE/Venture-v5", steps=1).preset == "atari-paper"
 
 
-def test_four_frames_are_kept_once() -> None:
-    """128 steps of 2 games: 129 frames each and the true last ones, not four times as many."""
-    training = Training(
-        make_config("ALE/Breakout-v5", preset="atari-ff", steps=256, settings={**TINY, "envs.steps": 128})
-    )
-    rollout, _ = training.iterate()
+def test_four_frames_are_kept_once_and_go_on_over_a_lost_life() -> None:
+    """129 frames of each of 2 games and the true last ones of games: not four times as many, and none for a life."""
+    settings = {**TINY, "envs.steps": 128}
+    training = Training(make_config("ALE/Breakout-v5", preset="atari-ff", steps=512, settings=settings))
+    before: list[torch.Tensor] = []
+    for _ in range(2):
+        rollout, _ = training.iterate()
+        carried = 2 * 3 if before else 0
+        assert len(rollout.frames) == carried + 2 * 129 + len(rollout.episodes)
+        assert rollout.done.sum() > len(rollout.episodes)
+        stacks = rollout.seen(rollout.index)  # (128, 2, 4, 1, 84, 84)
+        lost = rollout.done & (rollout.index.roll(-1, 0) == rollout.next_index)
+        assert lost.sum() >= rollout.done.sum() - len(rollout.episodes) - 2
+        for t, n in lost[:-1].nonzero().tolist():
+            assert (stacks[t + 1, n, :3] == stacks[t, n, 1:]).all()
+            assert rollout.reset[t + 1, n]
+        if before:
+            starts = rollout.reset[0] & (stacks[0, :, 0] == stacks[0, :, 3]).flatten(1).all(1)
+            for n in (~starts).nonzero().flatten().tolist():
+                assert (stacks[0, n, :3] == before[-1][n, 1:]).all()
+        before = list(stacks)
     training.close()
-    assert len(rollout.frames) == 2 * 129 + int(rollout.done.sum())
-    assert rollout.seen(rollout.index[5]).shape == (2, 4, 1, 84, 84)
-    assert training.agent.encoder(rollout.seen(rollout.index[5])).shape == (2, 8)
+    assert training.agent.encoder(stacks[5]).shape == (2, 8)
 
 
 def test_a_game_with_an_own_vector_form_is_not_stepped_one_by_one() -> None:

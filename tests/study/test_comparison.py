@@ -148,6 +148,18 @@ def test_beside_the_paper(games: Path, tmp_path: Path) -> None:
     assert notes == [f"{PONG}: trained for up to 1000 steps, the paper for 49152000"]
 
 
+def test_runs_beside_the_paper(tmp_path: Path) -> None:
+    make_run(tmp_path / "runs" / "v", "eipo", env="ALE/Venture-v5", iterations=30, visits=False)
+    make_run(tmp_path / "runs" / "c", "eipo", env="CartPole-v1", iterations=30, visits=False)
+    found = compare([tmp_path / "runs"], with_paper=True, how=FEW)
+    assert [row[0] for row in found.tables["paper"].rows] == ["Venture"]
+    own, score = cell(found.tables["paper"], "Venture", "eipo"), cell(found.tables["scores"], "ALE/Venture-v5", "eipo")
+    assert isinstance(own, Spread)
+    assert isinstance(score, Spread)
+    assert own.mean == score.mean > 300
+    assert "ALE/Venture-v5: trained for up to 960000 steps, the paper for 49152000" in found.notes
+
+
 def test_the_papers_own_tables() -> None:
     tables = compare([], with_paper=True).tables
     assert len(tables["paper_scores"].rows) == 61

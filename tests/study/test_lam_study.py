@@ -52,6 +52,11 @@ def test_table_and_figure_from_what_is_finished(study: ModuleType, tmp_path: Pat
     assert [bool(r["final_alpha"]) for r in table] == [True, True, True, False, False, False]
     study.draw(tmp_path / "results")
     assert (tmp_path / "results" / "lam.png").stat().st_size > 20_000
+    alphas = rows(tmp_path / "results" / "lam_alpha.csv")
+    assert {(r["method"], r["lam"]) for r in alphas} == {("eipo", "1"), ("eipo", "10"), ("hepo", "0.01")}
+    assert len(alphas) == 3 * study.POINTS
+    assert (alphas[-1]["steps"], alphas[-1]["alpha"]) == (str(40 * ITERATION), table[2]["final_alpha"])
+    assert (tmp_path / "results" / "lam_alpha.png").stat().st_size > 20_000
 
 
 def test_nothing_to_collect_or_draw(study: ModuleType, tmp_path: Path) -> None:

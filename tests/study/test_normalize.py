@@ -28,6 +28,7 @@ def test_the_table_of_the_package() -> None:
     assert known_of("nobody/Knows-v0", known) is None
     with_human = [g for g in paper.atari_scores()["EO"] if g in known and known[g].human is not None]
     assert len(with_human) == 54
+    assert set(paper.atari_scores()["EO"]) - set(known) == {"Adventure", "ElevatorAction", "JourneyEscape"}
     assert all(np.isfinite(k.random) for k in known.values())
 
 

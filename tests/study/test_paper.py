@@ -70,8 +70,8 @@ def test_ppo_normalized_medians_of_the_paper() -> None:
         return statistics.median(normalize.normalized(raw, zero, scores["EO"])).value
 
     assert median("EO") == 1.0
-    assert median("RND") == pytest.approx(1.22, abs=0.03)
-    assert median("EIPO") == pytest.approx(1.13, abs=0.05)
+    assert median("RND") == pytest.approx(1.22, abs=0.01)
+    assert median("EIPO") == pytest.approx(1.13, abs=0.01)
     assert median("RND") > median("EIPO") > max(median("EN"), median("DY"), median("DC"))  # its caption says so
 
 

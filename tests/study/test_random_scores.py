@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from eipo import make_config
+from eipo.study import reference_scores
 
 FILE = Path(__file__).resolve().parents[2] / "benchmarks" / "random_scores.py"
 
@@ -41,8 +42,6 @@ def test_chance(script: ModuleType) -> None:
 
 
 def test_the_table(script: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from eipo.study import reference_scores
-
     out = tmp_path / "r.csv"
     argv = ["x", "eipo-test/Context-v0", "CartPole-v1", "--episodes", "10", "-o", str(out)]
     monkeypatch.setattr("sys.argv", argv)
@@ -53,3 +52,12 @@ def test_the_table(script: ModuleType, tmp_path: Path, monkeypatch: pytest.Monke
     assert known["CartPole-v1"].human is None
     monkeypatch.setattr("sys.argv", ["x", "nobody/Knows-v0"])
     assert script.main() == 2
+
+
+def test_the_tasks_of_a_study(script: ModuleType) -> None:
+    """By the names that its table of scores has, with the options that its runs have."""
+    found = dict(script.configs([], "cpu-suite"))
+    assert len(found) == 13
+    assert found["DeepSea"].envs.options["size"] == 16
+    known = reference_scores(FILE.parent.parent / "results" / "random_scores.csv")
+    assert set(found) <= set(known)  # the file has them all

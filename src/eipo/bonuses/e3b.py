@@ -42,9 +42,9 @@ class E3B(InverseDynamics):
         for after, done in zip(rollout.next_index, rollout.done, strict=True):
             x = phi[after]  # (N, F)
             Cx = torch.einsum("nij,nj->ni", C, x)
-            r = (x * Cx).sum(-1)
+            r = (x * Cx).sum(-1).clamp(min=0.0)  # it is never negative, but for rounding
             rewards.append(r)
-            C.sub_(torch.einsum("ni,nj->nij", Cx, Cx / (1.0 + r).unsqueeze(-1)))
+            C.baddbmm_(Cx.unsqueeze(-1), (Cx / (1.0 + r).unsqueeze(-1)).unsqueeze(-2), alpha=-1.0)
             if done.any():
                 C[done] = start
         return torch.stack(rewards)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 from math import prod
 
 import gymnasium as gym
@@ -16,7 +17,7 @@ from ..inputs import observation_input
 from ..rollout import Rollout
 from .base import Bonus, Take, drawn
 
-CHUNK = 4096  # frames scored at once, so that a rollout of images does not need its size in activations
+CHUNK = 512  # frames scored at once: neither their floats nor their activations are kept, and caches hold more of them
 
 
 class Whitened(Bonus):
@@ -31,8 +32,8 @@ class Whitened(Bonus):
     def whiten(self, frames: Tensor) -> Tensor:
         """(x - mean) / std, clipped to 5: without it a fixed random network is blind to most of a frame."""
         moments = self.moments
-        x = (self.input(frames) - moments.mean.float()) / moments.std().float()
-        return x.clamp(-5.0, 5.0)
+        x: Tensor = self.input(frames).sub(moments.mean.float())
+        return x.div_(moments.std().float()).clamp_(-5.0, 5.0)
 
     def take_in(self, rollout: Rollout) -> None:
         """Let the moments follow the rollout's next frames, each as often as it came."""
@@ -80,7 +81,28 @@ class InverseDynamics(Whitened):
         return -self.actions.log_prob(params, action).mean()
 
 
-def network(shape: tuple[int, ...], features: int, dense: int) -> nn.Sequential:
+class Network(nn.Sequential):
+    """Layers, in bf16 where the run has it; the last one, like all heads, is fp32."""
+
+    bf16 = False
+
+    def forward(self, x: Tensor) -> Tensor:
+        *body, last = self
+        with torch.autocast(x.device.type, dtype=torch.bfloat16) if self.bf16 else nullcontext():
+            for module in body:
+                x = module(x)
+        out: Tensor = last(x.float())
+        return out
+
+
+def in_precision(bonus: Bonus, precision: str) -> None:
+    """Have a bonus' networks calculate as the run does."""
+    for module in bonus.modules():
+        if isinstance(module, Network):
+            module.bf16 = precision == "bf16"
+
+
+def network(shape: tuple[int, ...], features: int, dense: int) -> Network:
     """The paper's three convolutions for an image, one dense layer for a vector; then `dense` layers."""
     body: list[nn.Module]
     if len(shape) == 3:
@@ -93,4 +115,4 @@ def network(shape: tuple[int, ...], features: int, dense: int) -> nn.Sequential:
         body += [nn.ReLU()] if i else []
         body.append(layer(nn.Linear(width, features)))
         width = features
-    return nn.Sequential(*body)
+    return Network(*body)

@@ -53,7 +53,7 @@ class Compare:
     ] = "any"
     last: Annotated[Whole, arg(help="episodes whose median is a score")] = 100
     steps: Annotated[
-        Whole | None, arg(help="score the runs as they were after so many steps", help_behavior_hint="")
+        Whole | None, arg(metavar="N", help="score the runs as they were after so many steps", help_behavior_hint="")
     ] = None
     resamples: Annotated[Whole, arg(help="of the bootstrap that makes the intervals")] = 2000
     seed: Annotated[Whole, arg(help="seed of the bootstrap")] = 0

@@ -41,9 +41,20 @@ class Report:
             with writing(self.out):
                 picture = report(self.runs, self.out)
             print(f"report: {picture}")
+            self._say()
             return
         from ..study.page import write_page
 
         with writing(self.out):
             for file in write_page(self.runs, self.out, self.figures):
                 print(f"report: {file}")
+        self._say()
+
+    def _say(self) -> None:
+        """What is wrong with single runs."""
+        from ..study.diagnosis import diagnose
+        from ..study.runs import read_runs
+
+        for run in read_runs(self.runs):
+            for sentence in diagnose(run):
+                print(f"{run.path.name}: {sentence}")

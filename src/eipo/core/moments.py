@@ -26,13 +26,19 @@ class RunningMoments(nn.Module):
 
     @torch.no_grad()
     def update(self, batch: Tensor, weight: Tensor | None = None) -> None:
-        """Take in a batch (B, *shape); weight (B,) says how often each row occurred."""
-        x = batch.to(torch.float64)
-        w = x.new_ones(len(x)) if weight is None else weight.to(torch.float64)
-        n = w.sum()
-        w = w.reshape(-1, *[1] * (x.dim() - 1))
-        mean = (w * x).sum(0) / n
-        m2 = (w * (x - mean).square()).sum(0)
+        """Take in a batch (B, *shape); weight (B,) says how often each row occurred.
+
+        Sums over single-precision rows are single-precision products: they are over one batch, and twice as fast. What
+        is kept is double.
+        """
+        x = batch if batch.dtype == torch.float32 else batch.to(torch.float64)
+        x = x.reshape(len(x), -1)
+        w = x.new_ones(len(x)) if weight is None else weight.to(x.dtype)
+        n = w.sum(dtype=torch.float64)
+        away = x - x[0]  # from one of the rows: what never varies has exactly no variance
+        off = (w @ away / n).to(x.dtype)
+        m2 = (w @ away.sub_(off).square_()).to(torch.float64).reshape(self.mean.shape)
+        mean = (x[0].to(torch.float64) + off).reshape(self.mean.shape)
         total = self.count + n
         shift = mean - self.mean
         self.m2 += m2 + shift.square() * (self.count * n / total)

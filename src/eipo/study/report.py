@@ -12,6 +12,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from ..errors import EipoError
+from .diagnosis import diagnose
 from .figures import BEST, QUIET, STYLE, draw_seeds, label_ends, limits, mark_best, millions, steps_in_words
 from .groups import Group, grouped
 from .maps import MOST, Panel, draw_maps, panels_of
@@ -114,8 +115,15 @@ def caption_of(groups: Sequence[Group], panels: Sequence[Panel]) -> str:
         facts.append(f"Maps: {which}; star: goal, ring: start; grey: never entered.")
     versions = sorted({str(run.about.get("versions", {}).get("eipo", "?")) for run in runs})
     commits = sorted({git["commit"][:7] for run in runs if (git := run.about.get("git"))})
+    facts += findings_of(runs)
     facts.append(f"eipo {_and(versions)}{', commit ' + _and(commits) if commits else ''}.")
     return _wrapped(facts)
+
+
+def findings_of(runs: Sequence[RunData], most: int = 4) -> list[str]:
+    """What is wrong with some of them, as far as there is room."""
+    found = [f"{run.path.name}: {sentence}" for run in runs for sentence in diagnose(run)]
+    return found[:most] + ([f"And {len(found) - most} more of this kind."] if len(found) > most else [])
 
 
 def _and(things: Sequence[object]) -> str:
@@ -141,6 +149,8 @@ def draw_curves(groups: Sequence[Group], place: Place) -> None:
         small.append(draw_alpha)
     if any(g.has("gap") for g in groups):
         small.append(draw_gap)
+    if any(g.has("bonus_share_EI") for g in groups):
+        small.append(draw_share)
     names = min(2.2, 0.3 + 0.085 * max(len(g.label) for g in groups))  # room for them at the ends of the lines
     draw_returns(place(TICKS, HEAD, WIDTH - TICKS - names - (SIDE + 0.85 if small else 0), CURVES), groups)
     tall = (CURVES - 0.46 * (len(small) - 1)) / max(1, len(small))
@@ -157,7 +167,7 @@ def _scale(ax: Axes, groups: Sequence[Group]) -> float:
 
 
 def _has_both(group: Group) -> bool:
-    return group.has("return_E") and group.has("return_EI")
+    return group.has("return_EI") and (group.has("return_E") or group.has("return_I"))
 
 
 def draw_returns(ax: Axes, groups: Sequence[Group]) -> None:
@@ -180,15 +190,16 @@ def draw_returns(ax: Axes, groups: Sequence[Group]) -> None:
 
 
 def draw_policies(ax: Axes, groups: Sequence[Group]) -> None:
-    """The task policy's own return solid, the mixed policy's dashed."""
+    """The mixed policy's own return dashed, that of the policy beside it solid: the task's, or HEPO's on the bonus."""
     scale, both = _scale(ax, groups), [g for g in groups if _has_both(g)]
     for g in both:
-        for name, dash in (("return_EI", (0, (2.2, 1.3))), ("return_E", "solid")):
+        for name, dash in (("return_EI", (0, (2.2, 1.3))), ("return_E", "solid"), ("return_I", "solid")):
             curves = [(x * scale, y) for x, y in g.curves(name)]
             draw_seeds(ax, curves, g.colour, linestyle=dash, linewidth=1.7, thin=False)
     limits(ax, None)
     ink = both[0].colour if len(both) == 1 else QUIET
-    ax.plot([], [], color=ink, label="task")
+    bonus_alone = all(g.has("return_I") for g in both)
+    ax.plot([], [], color=ink, label="bonus alone" if bonus_alone else "task")
     ax.plot([], [], color=ink, linestyle=(0, (2.2, 1.3)), label="mixed")
     ax.legend(loc="lower right", bbox_to_anchor=(1.02, 0.98), ncols=2, fontsize=8, handlelength=1.9, columnspacing=1.1,
               borderpad=0.1, borderaxespad=0.3)  # fmt: skip
@@ -217,3 +228,12 @@ def draw_gap(ax: Axes, groups: Sequence[Group]) -> None:
         draw_seeds(ax, [(x * scale, y) for x, y in g.curves("gap")], g.colour, linewidth=1.5, thin=False)
     ax.axhline(0, color=QUIET, linewidth=0.8, zorder=1)
     ax.set_title("Gap: mixed less task policy", pad=6, fontsize=10)
+
+
+def draw_share(ax: Axes, groups: Sequence[Group]) -> None:
+    """How much of what the mixed policy climbs is bonus."""
+    scale = _scale(ax, groups)
+    for g in groups:
+        draw_seeds(ax, [(x * scale, y) for x, y in g.curves("bonus_share_EI")], g.colour, linewidth=1.5, thin=False)
+    ax.set_ylim(-0.03, 1.03)
+    ax.set_title("Bonus in what the mixed policy climbs", pad=6, fontsize=10)

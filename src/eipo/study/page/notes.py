@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from ..diagnosis import diagnose
 from ..figures import steps_in_words
 from ..runs import RunData
 
@@ -32,4 +33,4 @@ def returns(run: RunData) -> list[str]:
     return ["The return was 0 in every iteration."] if not earned.any() else []
 
 
-SOURCES: tuple[Callable[[RunData], list[str]], ...] = (progress, returns)
+SOURCES: tuple[Callable[[RunData], list[str]], ...] = (progress, returns, diagnose)

@@ -19,6 +19,8 @@ TITLES = {  # name: (what it is, unit)
     "length": ("Length of an episode", "steps"),
     "alpha": ("Alpha, the weight of the constraint", ""),
     "gap": ("Gap: what the mixed policy earns more than the task policy", "scaled reward a step"),
+    "bonus_share_E": ("The bonus' share of what the task policy climbs", "0 to 1"),
+    "bonus_share_EI": ("The bonus' share of what the mixed policy climbs", "0 to 1"),
     "lam": ("Weight of the bonus", ""),
     "bonus": ("Bonus as it is given", "raw bonus a step"),
     "r_I": ("Bonus, divided by its running scale", "scaled bonus a step"),
