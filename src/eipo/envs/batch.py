@@ -11,7 +11,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 
 from .. import packing
 from ..errors import EipoError
-from . import infos
+from . import infos, state
 
 
 @dataclass(frozen=True)
@@ -128,6 +128,16 @@ class Batch:
                 f"{self.id}: NaN or infinity in the observation of environment {i} "
                 + (f"at its step {self.steps}" if self.steps else "at reset")
             )
+
+    def state(self) -> dict[str, Any] | None:
+        """All that the future of the environments depends on; None where they cannot give it."""
+        inner = state.get(self.venv)
+        return None if inner is None else {"obs": self.obs, "steps": self.steps, "inner": inner}
+
+    def load_state(self, saved: Mapping[str, Any]) -> None:
+        """Go on from what state() gave."""
+        state.put(self.venv, saved["inner"])
+        self.obs, self.steps = saved["obs"], saved["steps"]
 
     def close(self) -> None:
         self.venv.close()
