@@ -102,6 +102,8 @@ OTHERS: dict[str, dict[str, Any]] = {
     "en": {"ppo__anneal": True},
     "dy": {},
     "dc": {"net__memory": "none", "envs__repeats": False, "envs__stack": 3},
+    "noisy": {},
+    "rnd": {"bonus__name": "icm"},
     "eipo": {"method__switch": "own", "method__alpha_rule": "observed", "compute__precision": "bf16"},
 }
 

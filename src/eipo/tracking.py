@@ -13,7 +13,8 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+import warnings
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -91,18 +92,20 @@ class Tracker:
             self._episodes = (self.out / EPISODES).open("a")
             from torch.utils.tensorboard import SummaryWriter  # slow to import, and only needed here
 
-            self._events = SummaryWriter(str(self.out / EVENTS), purge_step=purge)
+            where = str(self.out / EVENTS)
+            self._events = MayFail("TensorBoard", lambda: SummaryWriter(where, purge_step=purge))
 
     @uninterrupted()
     def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
         if self.show is not None:
             self.show.stop()
-        if self._file is not None:
-            self._file.close()
-        if self._episodes is not None:
-            self._episodes.close()
+        for file in (self._file, self._episodes):
+            if file is not None:
+                # What a full disk has not taken fails again: the error that ends the run is the first.
+                with contextlib.suppress(OSError) if kind is not None else contextlib.nullcontext():
+                    file.close()
         if self._events is not None:
-            self._events.close()
+            self._events.do(lambda writer: writer.close())
         if kind is not None and issubclass(kind, EipoError) and not self.metrics and self.goes_on is None:
             self._leave_nothing()
         self._lock.close()
@@ -131,9 +134,7 @@ class Tracker:
             self._write_episodes(rollout, metrics)  # first: what has a line of metrics has all its episodes
             self._file.write(json.dumps(metrics) + "\n")
             self._file.flush()
-            for name, value in metrics.items():
-                if isinstance(value, int | float):
-                    self._events.add_scalar(name, value, metrics["steps"])
+            self._events.do(lambda writer: scalars(writer, metrics))
         if self.show is not None:
             self.show.update(metrics)
 
@@ -164,6 +165,31 @@ class Tracker:
             state["cells"] = np.flatnonzero(self.visits)
             state["visits"] = self.visits.ravel()[state["cells"]]
         return state
+
+
+class MayFail:
+    """A logger, which a run can do without: where it fails that is said once, and the run goes on."""
+
+    def __init__(self, name: str, make: Callable[[], Any]) -> None:
+        self.name = name
+        self.writer: Any = None
+        self.do(lambda _: setattr(self, "writer", make()))
+
+    def do(self, action: Callable[[Any], None]) -> None:
+        """Something with its writer, unless that has failed before."""
+        if self.name:
+            try:
+                action(self.writer)
+            except Exception as e:
+                warnings.warn(f"{self.name} failed, the run goes on without it: {type(e).__name__}: {e}", stacklevel=2)
+                self.name = ""
+
+
+def scalars(writer: Any, metrics: Mapping[str, Any]) -> None:
+    """The numbers among an iteration's metrics."""
+    for name, value in metrics.items():
+        if isinstance(value, int | float):
+            writer.add_scalar(name, value, metrics["steps"])
 
 
 def provenance(config: Config) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from . import gradients
 from .bonuses import Bonus
 from .config import PPO
 from .core import ppo
+from .errors import EipoError
 from .methods import Targets
 from .nets import LSTM, Agent, Outputs
 from .rollout import Rollout
@@ -146,7 +147,11 @@ class Learner:
                 if self.bonus_optimizer is not None:
                     logs[-1] |= self._bonus_step(rollout, part, generator)
         keys = list(dict.fromkeys(k for log in logs for k in log))
-        return {k: torch.stack([log[k] for log in logs if k in log]).mean() for k in keys}
+        means = {k: torch.stack([log[k] for log in logs if k in log]).mean() for k in keys}
+        for name, value in means.items():
+            if name.startswith(("loss_", "grad_norm")) and not value.isfinite():
+                raise EipoError(f"{name} has become {value.item()}: learning has diverged; a smaller ppo.lr may help")
+        return means
 
     def _step(
         self,

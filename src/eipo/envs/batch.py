@@ -10,7 +10,7 @@ import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
 
 from .. import packing
-from ..errors import EipoError
+from ..errors import EipoError, said_by
 from . import infos, state
 
 
@@ -56,13 +56,15 @@ class Batch:
 
     def reset(self, seed: int) -> np.ndarray:
         """Start all episodes; environment i is seeded seed + i."""
-        obs, _ = self.venv.reset(seed=seed)
+        with said_by(f"{self.id}: an environment", "at reset"):
+            obs, _ = self.venv.reset(seed=seed)
         self.obs = self._array(obs)
         return self.obs
 
     def step(self, action: np.ndarray) -> Step:
         """Act once in every environment."""
-        obs, reward, terminated, truncated, info = self.venv.step(action)
+        with said_by(f"{self.id}: an environment", f"at its step {self.steps + 1}"):
+            obs, reward, terminated, truncated, info = self.venv.step(action)
         self.steps += 1
         self.obs = self._array(obs)
         reward = np.asarray(reward, dtype=np.float32)
