@@ -228,7 +228,7 @@ values = st.recursive(
 )  # fmt: skip
 
 
-@settings(max_examples=2000, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=1000, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_fuzzing_raises_the_one_error(
     parts: dict[str, bytes], tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
