@@ -231,7 +231,7 @@ def refused(run: Path, match: str, **changes: Any) -> None:
 def test_other_settings_are_refused_and_shown(whole: Path, tmp_path: Path) -> None:
     run = stopped(whole, 4, tmp_path / "run")
     for key, value, shown in [
-        ("ppo.lr", 1.0, "ppo.lr was 0.0003, is 1.0"),
+        ("ppo.gamma", 0.5, "ppo.gamma was 0.99, is 0.5"),
         ("net.width", 16, "net.width was 8, is 16"),
         ("envs.num", 2, "envs.num was 4, is 2"),
         ("method.beta", 0.5, "method.beta was 0.005, is 0.5"),
@@ -244,7 +244,13 @@ def test_other_settings_are_refused_and_shown(whole: Path, tmp_path: Path) -> No
 
 
 def test_settings_that_do_not_change_the_result_may_change(tmp_path: Path) -> None:
-    settings = ["compute.threads=7", "compute.shards=3", "compute.device=cpu", "checkpoint.minutes=1"]
+    settings = [
+        "compute.threads=7",
+        "compute.shards=3",
+        "compute.device=cpu",
+        "checkpoint.minutes=1",
+        "evaluation.every=2",
+    ]
     before = eipo.make_config("eipo/Maze-v0", steps=10**6)
     after = eipo.make_config("eipo/Maze-v0", steps=2 * 10**6, settings=settings)
     changes = resuming.differences(dataclasses.asdict(before), dataclasses.asdict(after))

@@ -23,7 +23,10 @@ from .tracking import CONFIG, VISITS
 from .training import Run, Training, go_on
 
 # What may change when a run goes on. Threads and device change rounding, so not every bit is then the same.
-FREE = ("steps", "compute.threads", "compute.shards", "compute.device", "checkpoint.minutes", "checkpoint.last")
+FREE = (
+    "steps", "compute.threads", "compute.shards", "compute.device", "checkpoint.minutes", "checkpoint.last",
+    "evaluation.every", "evaluation.episodes",
+)  # fmt: skip
 
 
 def resume(
