@@ -20,7 +20,7 @@ without := $(if $(CHROMIUM),,-m "not slow and not browser")
 pip := $(bin)/python -m pip install --disable-pip-version-check -c constraints.txt
 
 .DELETE_ON_ERROR:
-.PHONY: demo test test-slow check lint bench bench-maze clean
+.PHONY: demo test test-slow check lint bench bench-maze faults clean
 
 demo: $(VENV)/installed
 	@$(bin)/eipo demo $(DEMO_ARGS)
@@ -45,6 +45,9 @@ bench: $(VENV)/installed-bench
 
 bench-maze: $(VENV)/installed
 	$(bin)/python benchmarks/maze.py
+
+faults: $(VENV)/installed-dev
+	$(bin)/python benchmarks/faults.py --write docs/reliability.md
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

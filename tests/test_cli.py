@@ -147,8 +147,7 @@ def test_a_run_that_is_stopped_says_what_is_kept(sign: signal.Signals, code: int
     assert "Traceback" not in err
     done = len(Path("run/metrics.jsonl").read_text().splitlines())
     assert err.splitlines()[-1] == (
-        f"eipo: stopped after {done} of 1562500 iterations; run keeps the configuration and the metrics so far, "
-        "but no agent"
+        f"eipo: stopped; run keeps a checkpoint of iteration {done}; to go on: eipo train --resume run"
     )
 
 

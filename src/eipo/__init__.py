@@ -18,12 +18,15 @@ if TYPE_CHECKING:
     from .agent import TrainedAgent, load
     from .bonuses import Bonus
     from .config import Config
+    from .evaluation import evaluate
     from .presets import METHODS, PRESETS, make_config
+    from .resuming import resume
+    from .sharing import export
     from .training import Run, train, train_config
 
 __all__ = [
-    "METHODS", "PRESETS", "Bonus", "Config", "EipoError", "Run", "TrainedAgent", "load", "make_config", "train",
-    "train_config",
+    "METHODS", "PRESETS", "Bonus", "Config", "EipoError", "Run", "TrainedAgent", "evaluate", "export", "load",
+    "make_config", "resume", "train", "train_config",
 ]  # fmt: skip
 __version__ = "0.1.0"
 
@@ -32,8 +35,8 @@ _register()
 # gymnasium.make("eipo:eipo/Maze-v0") imports this package: torch is only loaded when it is needed.
 _HOME = {
     "METHODS": "presets", "PRESETS": "presets", "make_config": "presets", "Bonus": "bonuses", "Config": "config",
-    "TrainedAgent": "agent",
-    "load": "agent", "Run": "training", "train": "training", "train_config": "training",
+    "TrainedAgent": "agent", "load": "agent", "Run": "training", "train": "training", "train_config": "training",
+    "resume": "resuming", "evaluate": "evaluation", "export": "sharing",
 }  # fmt: skip
 
 

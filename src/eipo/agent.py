@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load as load_tensors
+from safetensors.torch import save
 
 from . import packing, spaces
+from .checkpoint import UNREADABLE, first_line, refuse_newer
 from .config import Net
 from .errors import EipoError, unknown
+from .files import replace
 from .nets import Agent, State
 
 FORMAT = 1
 WEIGHTS = "agent.safetensors"
 DESCRIPTION = "agent.json"
+LARGEST = 10**8  # numbers in an observation or action
 
 
 class TrainedAgent:
@@ -96,27 +100,57 @@ def describe(net_config: dict[str, Any], net: Agent, observation_space: Any, act
 
 def save_agent(agent: TrainedAgent, directory: Path) -> None:
     """Weights as safetensors, the rest as JSON."""
-    save_file({k: v.contiguous() for k, v in agent.net.state_dict().items()}, directory / WEIGHTS)
-    (directory / DESCRIPTION).write_text(json.dumps(agent.description, indent=1) + "\n")
+    replace(directory / WEIGHTS, save({k: v.contiguous() for k, v in agent.net.state_dict().items()}))
+    replace(directory / DESCRIPTION, (json.dumps(agent.description, indent=1) + "\n").encode())
+
+
+def build(d: Any, weights: bytes, where: str) -> TrainedAgent:
+    """An agent from its description and its weights, neither of which is believed: EipoError where they do not fit."""
+    try:
+        refuse_newer(Path(where), d["format"], FORMAT)
+        _refuse_endless(d)
+        seen, done = (spaces.from_json(d[k]) for k in ("observation_space", "action_space"))
+        tensors = load_tensors(weights)
+
+        def net() -> Agent:
+            return Agent(seen, done, Net(**d["net"]), d["policies"], d["critics"], d["precision"], d["stack"])
+
+        with torch.device("meta"):  # shapes without memory: a description cannot ask for more than the weights fill
+            shapes = {k: tuple(v.shape) for k, v in net().state_dict().items()}
+        found = {k: tuple(v.shape) for k, v in tensors.items()}
+        if shapes != found:
+            odd = min(k for k in shapes.keys() | found.keys() if shapes.get(k) != found.get(k))
+            raise ValueError(f"{odd} has shape {found.get(odd)} instead of {shapes.get(odd)}")
+        with torch.random.fork_rng(devices=[]):
+            agent = net()
+        agent.load_state_dict(tensors)
+        return TrainedAgent(agent, seen, done, d)
+    except UNREADABLE as e:
+        raise EipoError(f"{where} holds no readable agent: {first_line(e)}") from e
+
+
+def _refuse_endless(d: Any) -> None:
+    """What would take memory or time before any shape can be compared."""
+    for name in ("observation_space", "action_space"):
+        shape = d[name].get("shape", d[name].get("n", 0) if d[name]["kind"] == "MultiBinary" else 0)
+        if math.prod(np.atleast_1d(np.array(shape, dtype=float)).tolist()) > LARGEST:
+            raise ValueError(f"{name} is too large: {shape}")
+    if d["net"].get("layers", 0) > 1000 or len(d["policies"]) > 100 or len(d["critics"]) > 100 or d["stack"] > 1000:
+        raise ValueError("a network of so many parts is none of eipo's")
 
 
 def load(path: str | Path) -> TrainedAgent:
-    """The agent of a finished run directory."""
+    """The agent of a finished run directory, or of a file that `eipo export` has written."""
     directory = Path(path)
+    if directory.is_file():
+        from .archive import read_archive
+
+        return read_archive(directory)[0]
     for name in (DESCRIPTION, WEIGHTS):
         if not (directory / name).is_file():
             raise EipoError(f"{directory} holds no trained agent: {name} is missing (is the run finished?)")
     try:
-        d = json.loads((directory / DESCRIPTION).read_text())
-        if d["format"] > FORMAT:
-            raise EipoError(
-                f"{directory / DESCRIPTION} has format {d['format']}, this eipo reads up to {FORMAT}: upgrade eipo"
-            )
-        observation_space, action_space = (spaces.from_json(d[k]) for k in ("observation_space", "action_space"))
-        net = Agent(
-            observation_space, action_space, Net(**d["net"]), d["policies"], d["critics"], d["precision"], d["stack"]
-        )
-        net.load_state_dict(load_file(directory / WEIGHTS))
-    except (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError) as e:
-        raise EipoError(f"{directory} holds no readable agent: {str(e).splitlines()[0]}") from e
-    return TrainedAgent(net, observation_space, action_space, d)
+        d, weights = json.loads((directory / DESCRIPTION).read_bytes()), (directory / WEIGHTS).read_bytes()
+    except (OSError, ValueError, RecursionError) as e:
+        raise EipoError(f"{directory} holds no readable agent: {first_line(e)}") from e
+    return build(d, weights, str(directory))

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 from typing_extensions import Doc
 
 from .errors import EipoError, unknown
+from .parsing import literal, parse
 
 BONUSES = {
     "rnd": "random network distillation: how badly a trained network predicts a fixed random one at the next frame",
@@ -164,6 +165,22 @@ class Compute:
 
 
 @dataclass(frozen=True)
+class Checkpoint:
+    """What is kept of a run while it goes on, so that it can go on after a stop."""
+
+    minutes: Annotated[float, Doc("minutes between checkpoints; 0: after every iteration")] = 10.0
+    last: Annotated[int, Doc("checkpoints that are kept")] = 2
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Playing with the agent while it learns, in environments of its own."""
+
+    every: Annotated[int, Doc("iterations between evaluations of each policy; 0: none")] = 0
+    episodes: Annotated[int, Doc("episodes of each evaluation")] = 16
+
+
+@dataclass(frozen=True)
 class Config:
     """A run, whole."""
 
@@ -178,6 +195,8 @@ class Config:
     ppo: PPO = PPO()
     envs: Envs = field(default_factory=Envs)
     compute: Compute = Compute()
+    checkpoint: Checkpoint = Checkpoint()
+    evaluation: Evaluation = Evaluation()
 
     @property
     def steps_per_iteration(self) -> int:
@@ -218,54 +237,15 @@ def with_settings(config: Config, assignments: typing.Iterable[str] | typing.Map
         pairs = list(assignments.items())
     for key, value in pairs:
         if key.startswith("envs.options.") and len(key) > len("envs.options."):
-            options = {**config.envs.options, key[len("envs.options.") :]: _literal(value)}
+            options = {**config.envs.options, key[len("envs.options.") :]: literal(value)}
             config = dataclasses.replace(config, envs=dataclasses.replace(config.envs, options=options))
             continue
         if key not in known:
             raise unknown("setting", key, known)
         section, name = key.split(".")
-        new = dataclasses.replace(getattr(config, section), **{name: _parse(key, known[key][0], value)})
+        new = dataclasses.replace(getattr(config, section), **{name: parse(key, known[key][0], value)})
         config = dataclasses.replace(config, **{section: new})
     return config
-
-
-def _literal(value: Any) -> Any:
-    """A value without a declared type: true, false, a number, or the text itself."""
-    if not isinstance(value, str):
-        return value
-    if value.lower() in ("true", "false"):
-        return value.lower() == "true"
-    for number in (int, float):
-        try:
-            return number(value)
-        except ValueError:
-            pass
-    return value
-
-
-EXPECTED = {
-    "bool": "true or false",
-    "int": "a whole number",
-    "float": "a number",
-    "str": "text",
-    "dict": "a dictionary; as text, one value a key: envs.options.NAME=VALUE",
-}
-
-
-def _parse(key: str, kind: Any, value: Any) -> Any:
-    """`value` (text from the command line, or a Python value) as the type that the setting declares."""
-    choices = typing.get_args(kind)
-    if typing.get_origin(kind) is Literal:
-        if value in choices:
-            return value
-        raise EipoError(f"{key}={value!r}: choose one of {', '.join(map(str, choices))}")
-    value = _literal(value) if kind is not str else value
-    if kind is float and type(value) is int:
-        value = float(value)
-    origin = typing.get_origin(kind) or kind
-    if type(value) is not origin:
-        raise EipoError(f"{key}={value!r}: expected {EXPECTED[origin.__name__]}")
-    return value
 
 
 def check(config: Config) -> None:
@@ -279,6 +259,8 @@ def check(config: Config) -> None:
         ("compute.threads", config.compute.threads, 0), ("envs.stack", e.stack, 1), ("net.dense", config.net.dense, 1),
         ("net.layers", config.net.layers, 0), ("net.width", config.net.width, 1), ("bonus.features", b.features, 1),
         ("bonus.window", b.window, 0),
+        ("checkpoint.last", config.checkpoint.last, 1), ("evaluation.every", config.evaluation.every, 0),
+        ("evaluation.episodes", config.evaluation.episodes, 1),
     ]:  # fmt: skip
         if number < least:
             raise EipoError(f"{key}={number}: must be at least {least}")
@@ -294,6 +276,7 @@ def check(config: Config) -> None:
         ("envs.timeout", e.timeout), ("method.beta", m.beta), ("method.alpha_clip", m.alpha_clip),
         ("method.kl_weight", m.kl_weight),
         ("net.noisy", config.net.noisy),
+        ("checkpoint.minutes", config.checkpoint.minutes),
     ]:  # fmt: skip
         if not 0.0 <= value < float("inf"):
             raise EipoError(f"{key}={value}: must be a finite number, 0 or more")

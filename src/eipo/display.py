@@ -26,8 +26,9 @@ FREE = 4  # columns: a terminal echoes ^C behind the line, and may wrap when its
 class Progress:
     """What is known of one run while it goes on, and how to say it in a given width."""
 
-    def __init__(self, iterations: int, total_steps: int) -> None:
+    def __init__(self, iterations: int, total_steps: int, before: int = 0) -> None:
         self.iterations, self.total = iterations, total_steps
+        self.before = before / iterations  # share of the run that was done when it went on
         self.returns: dict[str, deque[float]] = {p: deque(maxlen=RECENT) for p in ("E", "EI", "I", "mixed")}
         self.speeds: deque[float] = deque(maxlen=10)
         self.last: Mapping[str, Any] = {}
@@ -51,7 +52,8 @@ class Progress:
     @property
     def left(self) -> float | None:
         """Seconds still to go."""
-        return (time.monotonic() - self.began) * (1 - self.done) / self.done if self.done else None
+        since = self.done - self.before
+        return (time.monotonic() - self.began) * (1 - self.done) / since if since > 0 else None
 
     @property
     def speed(self) -> float:
@@ -144,9 +146,9 @@ class Screen:
 class Display:
     """Progress of one run."""
 
-    def __init__(self, config: Config, out: Path | None = None) -> None:
-        self.config, self.out = config, out
-        self.progress = Progress(config.iterations, config.iterations * config.steps_per_iteration)
+    def __init__(self, config: Config, out: Path | None = None, before: int = 0) -> None:
+        self.config, self.out, self.before = config, out, before
+        self.progress = Progress(config.iterations, config.iterations * config.steps_per_iteration, before)
         self.screen = Screen(self.progress.line)
 
     def start(self) -> None:
@@ -155,6 +157,7 @@ class Display:
             f"{c.method_name} on {c.env}, preset {c.preset}, seed {c.seed}: "
             f"{c.iterations} iteration{'s' * (c.iterations > 1)} of {c.steps_per_iteration} steps"
             + (f", kept in {self.out}" if self.out is not None else "")
+            + (f", goes on after {self.before}" if self.before else "")
         )
         self.progress.began = time.monotonic()
         self.screen.start()

@@ -2,12 +2,28 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
-from collections.abc import Iterable
+import traceback
+from collections.abc import Iterable, Iterator
 
 
 class EipoError(Exception):
     """Something that the caller can put right; the message is one line."""
+
+
+@contextlib.contextmanager
+def said_by(who: str, when: str) -> Iterator[None]:
+    """What somebody else's code raises becomes one line that says who, when, what and where in it."""
+    try:
+        yield
+    except EipoError:
+        raise
+    except Exception as e:
+        frames = traceback.extract_tb(e.__traceback__)
+        where = f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
+        what = " ".join(str(e).split())[:300]
+        raise EipoError(f"{who} raised {type(e).__name__} {when}: {what}{where}") from e
 
 
 def unknown(kind: str, name: str, known: Iterable[str]) -> EipoError:

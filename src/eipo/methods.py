@@ -269,3 +269,11 @@ RULES: dict[str, Callable[[MethodConfig, int], Method]] = {
 def make_method(cfg: MethodConfig, iterations: int) -> Method:
     """The rule that a configuration names."""
     return RULES[cfg.rule](cfg, iterations)
+
+
+def restore(method: Method, state: Mapping[str, Any]) -> None:
+    """Put back what its state() gave, which are attributes by name."""
+    if method.state().keys() != state.keys():
+        raise ValueError(f"the state of rule {type(method).__name__} has {sorted(method.state())}, not {sorted(state)}")
+    for name, value in state.items():
+        setattr(method, name, value)

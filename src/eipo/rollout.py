@@ -6,8 +6,9 @@ Shapes: T steps, N environments, U frames kept, H memory width.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import torch
@@ -91,6 +92,23 @@ class Carry:
     @classmethod
     def start(cls, agent: Agent, n: int) -> Carry:
         return cls(agent.memory.start(n), np.ones(n, bool), np.zeros(n), np.zeros(n, np.int64), [""] * n)
+
+    def saved(self) -> dict[str, Any]:
+        """For a checkpoint."""
+        return {f.name: getattr(self, f.name) for f in fields(self)}
+
+    @classmethod
+    def of_saved(cls, state: Mapping[str, Any], device: torch.device) -> Carry:
+        """What goes on from a checkpoint."""
+        before = state["before"]
+        return cls(
+            tuple(s.to(device, copy=True) for s in state["state"]),
+            state["reset"].copy(),
+            state["score"].copy(),
+            state["length"].copy(),
+            list(state["policy"]),
+            None if before is None else before.to(device, copy=True),
+        )
 
 
 @torch.no_grad()

@@ -7,56 +7,48 @@ import dataclasses
 import importlib.metadata
 import json
 import math
+import os
 import platform
 import shutil
-import signal
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Iterator
+import warnings
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from safetensors.numpy import save_file
+from safetensors.numpy import save
 
+from . import past
 from .agent import TrainedAgent, save_agent
+from .checkpoint import DIRECTORY as CHECKPOINTS
 from .config import Config
 from .display import Display
 from .envs.batch import Batch
 from .errors import EipoError
+from .files import held, replace
 from .nets import Agent
 from .rollout import Rollout
+from .signals import uninterrupted
 
 CONFIG, METRICS, VISITS, EVENTS = "config.json", "metrics.jsonl", "visits.safetensors", "tensorboard"
 EPISODES, EPISODE_COLUMNS = "episodes.csv", ("iteration", "steps", "policy", "score", "length")
 SLICES = 10  # of the run's time, in which visits are counted apart
 
 
-@contextlib.contextmanager
-def uninterrupted() -> Iterator[None]:
-    """Ctrl-C and SIGTERM wait until the block is over. In the middle of it they would leave half a line in a file, or
-    the lock of TensorBoard's writer taken, on which its close() waits forever."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    came: list[int] = []
-    before = {s: signal.signal(s, lambda number, frame: came.append(number)) for s in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for s, handler in before.items():
-            signal.signal(s, handler)
-        if came:
-            signal.raise_signal(came[0])
-
-
 class Tracker:
-    """Hangs on the training loop: `log` each iteration, `finish` at the end."""
+    """Hangs on the training loop: `log` each iteration, `finish` at the end.
 
-    def __init__(self, config: Config, out: str | Path | None, envs: Batch, agent: Agent, progress: bool) -> None:
+    With `goes_on`, the state() of a checkpoint, its files are cut back to what they were then, and written on.
+    """
+
+    def __init__(
+        self, config: Config, out: str | Path | None, envs: Batch, agent: Agent, progress: bool,
+        goes_on: Mapping[str, Any] | None = None,
+    ) -> None:  # fmt: skip
         self.config = config
         self.out = Path(out) if out is not None else None
         self.metrics: list[dict[str, Any]] = []
@@ -65,7 +57,11 @@ class Tracker:
         self.visits = (
             np.zeros((SLICES, len(self.policies), self.board.size), np.int64) if self.board is not None else None
         )
-        self.show = Display(config, self.out) if progress else None
+        self.goes_on = goes_on
+        if goes_on is not None and self.visits is not None:
+            self.visits = past.spread(goes_on, self.visits.shape, config.iterations)
+        self.show = Display(config, self.out, goes_on["iteration"] if goes_on else 0) if progress else None
+        self._lock = contextlib.ExitStack()
         self._file: Any = None
         self._episodes: Any = None
         self._events: Any = None
@@ -82,34 +78,45 @@ class Tracker:
         if self.out is not None:
             self._made = [p for p in (self.out, *self.out.parents) if not p.exists()]
             self.out.mkdir(parents=True, exist_ok=True)
-            (self.out / CONFIG).write_text(json.dumps(provenance(self.config), indent=1) + "\n")
-            self._file = (self.out / METRICS).open("w")  # closed on exit
-            self._episodes = (self.out / EPISODES).open("w")
-            self._episodes.write(",".join(EPISODE_COLUMNS) + "\n")
-            self._episodes.flush()
+            purge = None
+            if self.goes_on is None:
+                self._lock.enter_context(held(self.out))
+                replace(self.out / CONFIG, (json.dumps(provenance(self.config), indent=1) + "\n").encode())
+                (self.out / EPISODES).write_text(",".join(EPISODE_COLUMNS) + "\n")
+            else:
+                done = self.goes_on["iteration"]
+                purge = done * self.config.steps_per_iteration + 1
+                self.metrics = past.cut_metrics(self.out / METRICS, done)
+                past.cut_episodes(self.out / EPISODES, done)
+            self._file = (self.out / METRICS).open("a")  # closed on exit
+            self._episodes = (self.out / EPISODES).open("a")
             from torch.utils.tensorboard import SummaryWriter  # slow to import, and only needed here
 
-            self._events = SummaryWriter(str(self.out / EVENTS))
+            where = str(self.out / EVENTS)
+            self._events = MayFail("TensorBoard", lambda: SummaryWriter(where, purge_step=purge))
 
     @uninterrupted()
     def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
         if self.show is not None:
             self.show.stop()
-        if self._file is not None:
-            self._file.close()
-        if self._episodes is not None:
-            self._episodes.close()
+        for file in (self._file, self._episodes):
+            if file is not None:
+                # What a full disk has not taken fails again: the error that ends the run is the first.
+                with contextlib.suppress(OSError) if kind is not None else contextlib.nullcontext():
+                    file.close()
         if self._events is not None:
-            self._events.close()
-        if kind is not None and issubclass(kind, EipoError) and not self.metrics:
+            self._events.do(lambda writer: writer.close())
+        if kind is not None and issubclass(kind, EipoError) and not self.metrics and self.goes_on is None:
             self._leave_nothing()
+        self._lock.close()
 
     def _leave_nothing(self) -> None:
         """Take back what was made for a run that could not begin. The directory was empty before."""
         if self.out is not None:
             for name in (CONFIG, METRICS, EPISODES):
                 (self.out / name).unlink(missing_ok=True)
-            shutil.rmtree(self.out / EVENTS, ignore_errors=True)
+            for within in (EVENTS, CHECKPOINTS):
+                shutil.rmtree(self.out / within, ignore_errors=True)
             for directory in self._made:
                 with contextlib.suppress(OSError):  # something else has come to lie in it
                     directory.rmdir()
@@ -127,9 +134,7 @@ class Tracker:
             self._write_episodes(rollout, metrics)  # first: what has a line of metrics has all its episodes
             self._file.write(json.dumps(metrics) + "\n")
             self._file.flush()
-            for name, value in metrics.items():
-                if isinstance(value, int | float):
-                    self._events.add_scalar(name, value, metrics["steps"])
+            self._events.do(lambda writer: scalars(writer, metrics))
         if self.show is not None:
             self.show.update(metrics)
 
@@ -145,12 +150,46 @@ class Tracker:
         if self.out is None:
             return
         if self.visits is not None and self.board is not None:
-            save_file(
-                {"visits": self.visits, "board": np.ascontiguousarray(self.board)},
-                self.out / VISITS,
-                metadata={"policies": json.dumps(self.policies)},
-            )
+            arrays = {"visits": self.visits, "board": np.ascontiguousarray(self.board)}
+            replace(self.out / VISITS, save(arrays, metadata={"policies": json.dumps(self.policies)}))
         save_agent(agent, self.out)
+
+    @uninterrupted()
+    def state(self) -> dict[str, Any]:
+        """For a checkpoint: what is only written at the end. What is written as the run goes is flushed to the disk."""
+        for file in (self._episodes, self._file):
+            if file is not None:
+                os.fsync(file.fileno())  # `log` has flushed it
+        state: dict[str, Any] = {"iteration": len(self.metrics), "iterations": self.config.iterations}
+        if self.visits is not None:  # mostly zeros
+            state["cells"] = np.flatnonzero(self.visits)
+            state["visits"] = self.visits.ravel()[state["cells"]]
+        return state
+
+
+class MayFail:
+    """A logger, which a run can do without: where it fails that is said once, and the run goes on."""
+
+    def __init__(self, name: str, make: Callable[[], Any]) -> None:
+        self.name = name
+        self.writer: Any = None
+        self.do(lambda _: setattr(self, "writer", make()))
+
+    def do(self, action: Callable[[Any], None]) -> None:
+        """Something with its writer, unless that has failed before."""
+        if self.name:
+            try:
+                action(self.writer)
+            except Exception as e:
+                warnings.warn(f"{self.name} failed, the run goes on without it: {type(e).__name__}: {e}", stacklevel=2)
+                self.name = ""
+
+
+def scalars(writer: Any, metrics: Mapping[str, Any]) -> None:
+    """The numbers among an iteration's metrics."""
+    for name, value in metrics.items():
+        if isinstance(value, int | float):
+            writer.add_scalar(name, value, metrics["steps"])
 
 
 def provenance(config: Config) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import dataclasses
 import time
@@ -13,7 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from . import compute
+from . import compute, spaces
 from .agent import TrainedAgent, describe
 from .appraise import Streams, appraise
 from .bonuses import Bonus, make_bonus, name_of
@@ -23,7 +24,9 @@ from .core import objective, ppo
 from .core.moments import RewardScale
 from .envs.make import Factory, make_batch
 from .errors import EipoError
-from .methods import make_method
+from .evaluation import Evaluator
+from .keeping import Keeper
+from .methods import make_method, restore
 from .nets import Agent
 from .presets import make_config
 from .rollout import MIXED, POLICIES, Carry, Rollout, collect
@@ -40,6 +43,7 @@ class Training:
         seeds = np.random.SeedSequence(config.seed).generate_state(3)
         shards, device = compute.prepare(config.compute), compute.device_of(config.compute)
         precision = compute.precision_of(config.compute)
+        self.factory = factory
         self.envs = make_batch(config.env, config.envs, config.compute.threads or compute.available_cores(), factory)
         self.method = make_method(config.method, config.iterations)
         spaces = self.envs.observation_space, self.envs.action_space
@@ -102,12 +106,59 @@ class Training:
         log_p = log_prob_now(self.agent, rollout, policy, self.config.ppo.minibatches, self.config.envs.repeats)
         return objective.constraint_gap(log_p - rollout.log_prob, A, clip)
 
+    def state(self) -> dict[str, Any]:
+        """All that the future depends on, beside the configuration: tensors, arrays and plain values."""
+        return {
+            "iteration": self.iteration,
+            "agent": self.agent.state_dict(),
+            "bonus": self.bonus.state_dict(),
+            "learner": self.learner.state(),
+            "task_scale": None if self.task_scale is None else self.task_scale.state_dict(),
+            "bonus_scale": self.bonus_scale.state_dict(),
+            "method": self.method.state(),
+            "generator": self.generator.get_state(),
+            "carry": self.carry.saved(),
+            "envs": self.envs.state(),
+        }
+
+    def load_state(self, state: Mapping[str, Any]) -> bool:
+        """Go on from what `state()` gave. False: the environments could not, so their episodes start anew."""
+        if state["iteration"] > self.config.iterations:
+            raise ValueError(f"it is of iteration {state['iteration']}, beyond the run's {self.config.iterations}")
+        self.agent.load_state_dict(state["agent"])
+        self.bonus.load_state_dict(state["bonus"])
+        self.learner.load_state(state["learner"])
+        if self.task_scale is not None:
+            self.task_scale.load_state_dict(state["task_scale"])
+        self.bonus_scale.load_state_dict(state["bonus_scale"])
+        restore(self.method, state["method"])
+        self.generator.set_state(state["generator"])
+        self.iteration = state["iteration"]
+        if state["envs"] is None:
+            self.envs.reset(self.seed_anew())
+            self.carry = Carry.start(self.agent, self.config.envs.num)
+            return False
+        self.envs.load_state(state["envs"])
+        self.carry = Carry.of_saved(state["carry"], self.agent.device)
+        return True
+
+    def seed_anew(self) -> int:
+        """For episodes that start anew, one for each iteration: the same checkpoint always goes on alike."""
+        return int(np.random.SeedSequence([self.config.seed, self.iteration]).generate_state(1)[0]) % 2**31
+
+    def spaces(self) -> dict[str, Any]:
+        """What the environments show and take."""
+        return {
+            "observation_space": spaces.to_json(self.envs.observation_space),
+            "action_space": spaces.to_json(self.envs.action_space),
+        }
+
     def trained(self) -> TrainedAgent:
         """The agent as it is now, for the CPU."""
-        spaces = self.envs.observation_space, self.envs.action_space
+        of = self.envs.observation_space, self.envs.action_space
         agent = copy.deepcopy(self.agent).to("cpu")
         agent.quiet()
-        return TrainedAgent(agent, *spaces, describe(dataclasses.asdict(self.config.net), agent, *spaces))
+        return TrainedAgent(agent, *of, describe(dataclasses.asdict(self.config.net), agent, *of))
 
     def close(self) -> None:
         self.learner.close()
@@ -200,12 +251,24 @@ def train_config(
         raise EipoError(f"{out} is not empty: choose another directory, or remove it first")
     training = Training(config, factory, bonus)
     try:
-        with Tracker(config, out, training.envs, training.agent, progress) as tracker:
-            for _ in range(config.iterations):
-                rollout, metrics = training.iterate()
-                tracker.log(rollout, metrics)
-            agent = training.trained()
-            tracker.finish(agent)
-        return Run(config, tracker.metrics, agent, Path(out) if out is not None else None)
+        return go_on(training, Path(out) if out is not None else None, progress)
     finally:
         training.close()
+
+
+def go_on(training: Training, out: Path | None, progress: bool, before: Mapping[str, Any] | None = None) -> Run:
+    """Iterate to the end. `before` is the tracker's state, where the run was stopped on the way."""
+    config = training.config
+    with (
+        Tracker(config, out, training.envs, training.agent, progress, before) as tracker,
+        Keeper(training, tracker) as keeper,
+        contextlib.closing(Evaluator(training)) as evaluator,
+    ):
+        while training.iteration < config.iterations:
+            rollout, metrics = training.iterate()
+            tracker.log(rollout, metrics | evaluator.after_iteration())
+            keeper.after_iteration()
+        keeper.save()
+        agent = training.trained()
+        tracker.finish(agent)
+    return Run(config, tracker.metrics, agent, out)

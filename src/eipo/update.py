@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -17,6 +18,7 @@ from . import gradients
 from .bonuses import Bonus
 from .config import PPO
 from .core import ppo
+from .errors import EipoError
 from .methods import Targets
 from .nets import LSTM, Agent, Outputs
 from .rollout import Rollout
@@ -74,6 +76,13 @@ def log_prob_now(agent: Agent, rollout: Rollout, policy: str, pieces: int = 4, r
     return joined.reshape(rollout.reward.shape)
 
 
+def like(p: Tensor, moment: Tensor) -> Tensor:
+    """A moment of a parameter as the optimizer keeps it."""
+    if p.shape != moment.shape:
+        raise ValueError(f"a moment of shape {tuple(moment.shape)} for a parameter of shape {tuple(p.shape)}")
+    return torch.empty_like(p, requires_grad=False).copy_(moment)
+
+
 class Learner:
     """Optimizers and threads: what learning needs beside the agent and the data."""
 
@@ -90,6 +99,27 @@ class Learner:
             gradients.together, gradients.bound_together
         )  # fmt: skip
         self.pool = ThreadPoolExecutor(shards) if shards > 1 else None
+
+    def state(self) -> dict[str, Any]:
+        """Adam's moments and step counts, of every parameter in its order."""
+        every = {"agent": self.optimizer, "bonus": self.bonus_optimizer}
+        return {
+            name: {str(i): dict(moments) for i, moments in optimizer.state_dict()["state"].items()}
+            for name, optimizer in every.items()
+            if optimizer is not None
+        }
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        """Put back what state() gave, in the memory layout of the parameters: it decides on the kernel, so on bits."""
+        for name, optimizer in (("agent", self.optimizer), ("bonus", self.bonus_optimizer)):
+            if optimizer is None:
+                continue
+            of = [p for group in optimizer.param_groups for p in group["params"]]
+            known = {
+                int(i): {k: like(of[int(i)], v) if k != "step" else v.clone() for k, v in moments.items()}
+                for i, moments in state[name].items()
+            }
+            optimizer.load_state_dict({"state": known, "param_groups": optimizer.state_dict()["param_groups"]})
 
     def close(self) -> None:
         if self.pool is not None:
@@ -117,7 +147,11 @@ class Learner:
                 if self.bonus_optimizer is not None:
                     logs[-1] |= self._bonus_step(rollout, part, generator)
         keys = list(dict.fromkeys(k for log in logs for k in log))
-        return {k: torch.stack([log[k] for log in logs if k in log]).mean() for k in keys}
+        means = {k: torch.stack([log[k] for log in logs if k in log]).mean() for k in keys}
+        for name, value in means.items():
+            if name.startswith(("loss_", "grad_norm")) and not value.isfinite():
+                raise EipoError(f"{name} has become {value.item()}: learning has diverged; a smaller ppo.lr may help")
+        return means
 
     def _step(
         self,

@@ -8,11 +8,9 @@ import io
 import itertools
 import os
 import re
-import signal
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
-from types import FrameType
 from typing import Annotated, Any
 
 import tyro
@@ -22,14 +20,17 @@ from .. import __version__
 from ..errors import EipoError, unknown
 from .compare import Compare
 from .demo import Demo
+from .ending import Stopped, exit_code, terminable
+from .evaluate import Evaluate, Export
 from .listing import List, settings_text
 from .report import Report
 from .sweep import Sweep
 from .train import Train
-from .words import Stopped, Terminated, exit_code
 
 COMMANDS: dict[str, type] = {
     "train": Train,
+    "evaluate": Evaluate,
+    "export": Export,
     "list": List,
     "report": Report,
     "compare": Compare,
@@ -38,6 +39,8 @@ COMMANDS: dict[str, type] = {
 }
 Command = (
     Annotated[Train, subcommand("train")]
+    | Annotated[Evaluate, subcommand("evaluate")]
+    | Annotated[Export, subcommand("export")]
     | Annotated[List, subcommand("list")]
     | Annotated[Report, subcommand("report")]
     | Annotated[Compare, subcommand("compare")]
@@ -110,24 +113,6 @@ def unboxed(box: str) -> str:
         body = body[1:]
     above = itertools.takewhile(lambda line: not rule.fullmatch(line), body)
     return " ".join(" ".join(line for line in above if not line.startswith(8 * " ")).split()).rstrip(".")
-
-
-@contextlib.contextmanager
-def terminable() -> Iterator[None]:
-    """SIGTERM ends a run as Ctrl-C does: files closed, terminal clean."""
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        raise Terminated
-
-    try:
-        before = signal.signal(signal.SIGTERM, stop)
-    except ValueError:  # not the main thread: whoever called from Python keeps the signals
-        yield
-        return
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 @contextlib.contextmanager

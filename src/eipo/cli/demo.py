@@ -9,7 +9,8 @@ from typing import Annotated
 from tyro.conf import UseAppendAction, arg
 
 from ..demo import DEMO_STEPS
-from .words import Stopped, Whole, free, refuse_unusable, writing
+from .ending import Stopped
+from .words import Whole, free, refuse_unusable, writing
 
 
 @dataclass(frozen=True)

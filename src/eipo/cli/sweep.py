@@ -9,7 +9,8 @@ from typing import Annotated
 from tyro.conf import Positional, arg
 
 from ..errors import EipoError
-from .words import Stopped, Whole, writing
+from .ending import Stopped
+from .words import Whole, writing
 
 
 @dataclass(frozen=True)

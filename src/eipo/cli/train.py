@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import re
-import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from tyro.conf import Positional, UseAppendAction, arg
 
-from ..config import BONUSES, OWN_BONUSES, Config
+from ..config import BONUSES, OWN_BONUSES
 from ..display import count, duration
+from ..errors import EipoError
 from ..presets import METHODS, PRESETS
-from .words import Stopped, Whole, free, refuse_unusable, writing
+from .ending import Stopped
+from .words import Whole, free, newest, own_modules, refuse_unusable, writing
 
+if TYPE_CHECKING:
+    from ..training import Run
+
+METRICS = "metrics.jsonl"
 LAST = 10  # iterations whose mean return is shown at the end
 
 
@@ -23,10 +29,35 @@ LAST = 10  # iterations whose mean return is shown at the end
 class Train:
     """Train an agent and keep the run in a directory."""
 
-    env: Positional[Annotated[str, arg(metavar="ENV", help="id of the environment; `eipo list` shows which")]]
-    steps: Annotated[Whole, arg(help="environment steps to train for, as 4000000, 4_000_000 or 4e6")]
-    method: Annotated[str, arg(metavar="NAME", help=f"one of {', '.join(METHODS)}")] = "eipo"
-    seed: Annotated[Whole, arg(help="seed of every generator of the run")] = 0
+    env: Positional[
+        Annotated[
+            str | None,
+            arg(metavar="ENV", help="id of the environment; `eipo list` shows which", help_behavior_hint="(required)"),
+        ]
+    ] = None
+    steps: Annotated[
+        Whole | None,
+        arg(
+            metavar="N",
+            help="environment steps to train for, as 4000000, 4_000_000 or 4e6",
+            help_behavior_hint="(required; with --resume: the run's own)",
+        ),
+    ] = None
+    method: Annotated[
+        str | None,
+        arg(metavar="NAME", help=f"one of {', '.join(METHODS)}", help_behavior_hint="(default: eipo)"),
+    ] = None
+    seed: Annotated[
+        Whole | None, arg(metavar="N", help="seed of every generator of the run", help_behavior_hint="(default: 0)")
+    ] = None
+    resume: Annotated[
+        Path | None,
+        arg(
+            metavar="DIR",
+            help="go on with the run in this directory, from its newest checkpoint; alone, or with --steps and --set",
+            help_behavior_hint="",
+        ),
+    ] = None
     out: Annotated[
         Path | None,
         arg(
@@ -59,29 +90,60 @@ class Train:
     ] = ()
 
     def __call__(self) -> None:
-        out = self.out if self.out is not None else free(Path("runs") / _run_name(self.env, self.method, self.seed))
+        """Train, or go on with a run."""
+        if self.resume is not None:
+            self._go_on(self.resume)
+        else:
+            self._begin()
+
+    def _go_on(self, out: Path) -> None:
+        given = [n for n in ("env", "method", "seed", "preset", "bonus", "out") if getattr(self, n) is not None]
+        if given:
+            names = ", ".join("ENV" if n == "env" else f"--{n}" for n in given)
+            raise EipoError(f"--resume goes on with what {out} was told: leave out {names}")
+        own_modules()
+        from ..resuming import resume
+
+        settings = [pair for group in self.set for pair in group]
+        _report(out, lambda: resume(out, steps=self.steps, settings=settings, progress=True))
+
+    def _begin(self) -> None:
+        if self.env is None:
+            raise EipoError("ENV is missing: eipo train ENV --steps N (`eipo list` shows which; eipo train --help)")
+        if self.steps is None:
+            raise EipoError(f"--steps is missing: eipo train {self.env} --steps N (see eipo train --help)")
+        method, seed = self.method or "eipo", self.seed or 0
+        out = self.out if self.out is not None else free(Path("runs") / _run_name(self.env, method, seed))
         refuse_unusable(out)
-        if ":" in f"{self.env}{self.bonus}" and "" not in sys.path:
-            sys.path.append("")  # a user's own module:Name-v0 or module:Class, beside which the command runs
+        own_modules()
         from ..config import check
         from ..presets import make_config
 
         config = make_config(
-            self.env, method=self.method, preset=self.preset, steps=self.steps, seed=self.seed, bonus=self.bonus,
+            self.env, method=method, preset=self.preset, steps=self.steps, seed=seed, bonus=self.bonus,
             settings=[pair for group in self.set for pair in group],
         )  # fmt: skip
         check(config)  # before torch is loaded, which takes seconds
         from ..training import train_config
 
-        began = time.monotonic()
-        try:
-            with writing(out):
-                run = train_config(config, out, progress=True)
-        except KeyboardInterrupt as stop:
-            raise Stopped(stop, kept(out, config)) from None
-        took = f"{count(run.metrics[-1]['steps'])} steps in {duration(time.monotonic() - began)}"
-        print(f"{out}: {took}; {last_returns(run.metrics)}")
-        print(f"next: eipo report {out} -o report")
+        _report(out, lambda: train_config(config, out, progress=True))
+
+
+def _report(out: Path, train: Callable[[], Run]) -> None:
+    """Train, and say what became of it."""
+    began = time.monotonic()
+    try:
+        with writing(out):
+            run = train()
+    except KeyboardInterrupt as stop:
+        raise Stopped(stop, kept(out)) from None
+    except EipoError as e:
+        if (at := newest(out)) and (out / METRICS).is_file():
+            raise EipoError(f"{e} (checkpoint of iteration {at} kept: eipo train --resume {out})") from e
+        raise
+    took = f"{count(run.metrics[-1]['steps'])} steps in {duration(time.monotonic() - began)}"
+    print(f"{out}: {took}; {last_returns(run.metrics)}")
+    print(f"next: eipo report {out} -o report")
 
 
 def _run_name(env: str, method: str, seed: int) -> str:
@@ -100,14 +162,9 @@ def last_returns(metrics: list[dict[str, Any]]) -> str:
     return f"return over the last {min(LAST, len(metrics))} iterations: {', '.join(parts)}"
 
 
-def kept(out: Path, config: Config) -> str:
+def kept(out: Path) -> str:
     """What a run that was stopped leaves behind."""
-    try:
-        with open(out / "metrics.jsonl") as lines:
-            done = sum(1 for _ in lines)
-    except OSError:
+    at = newest(out)
+    if at is None:
         return "stopped before the first iteration; nothing is kept"
-    return (
-        f"stopped after {done} of {config.iterations} iterations; "
-        f"{out} keeps the configuration and the metrics so far, but no agent"
-    )
+    return f"stopped; {out} keeps a checkpoint of iteration {at}; to go on: eipo train --resume {out}"

@@ -1,11 +1,11 @@
-"""What the commands share: numbers as people write them, directories that can take a run, how a run is stopped."""
+"""What the commands share: numbers as people write them, directories that can take a run."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import re
-import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
@@ -43,23 +43,6 @@ Whole = Annotated[
 ]
 
 
-class Stopped(BaseException):
-    """The run was stopped from outside; says what is kept."""
-
-    def __init__(self, stop: KeyboardInterrupt, message: str) -> None:
-        super().__init__(message)
-        self.code = exit_code(stop)
-
-
-class Terminated(KeyboardInterrupt):
-    """SIGTERM, taken as Ctrl-C is."""
-
-
-def exit_code(stop: KeyboardInterrupt) -> int:
-    """128 + signal, as shells have it."""
-    return 128 + (signal.SIGTERM if isinstance(stop, Terminated) else signal.SIGINT)
-
-
 @contextlib.contextmanager
 def writing(out: Path) -> Iterator[None]:
     """What the system says of files becomes one line."""
@@ -78,6 +61,19 @@ def free(wish: Path) -> Path:
         n += 1
         found = wish.with_name(f"{wish.name}-{n}")
     return found
+
+
+def own_modules() -> None:
+    """A user's own module:Name-v0 lies beside where the command runs."""
+    if "" not in sys.path:
+        sys.path.append("")
+
+
+def newest(run: Path) -> int | None:
+    """The iteration of a run's newest checkpoint."""
+    from ..checkpoint import Checkpoints  # which loads torch: only called where a run has loaded it
+
+    return Checkpoints(run, 1).iteration()
 
 
 def refuse_unusable(out: Path) -> None:

@@ -10,8 +10,8 @@ import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
 
 from .. import packing
-from ..errors import EipoError
-from . import infos
+from ..errors import EipoError, said_by
+from . import infos, state
 
 
 @dataclass(frozen=True)
@@ -56,13 +56,15 @@ class Batch:
 
     def reset(self, seed: int) -> np.ndarray:
         """Start all episodes; environment i is seeded seed + i."""
-        obs, _ = self.venv.reset(seed=seed)
+        with said_by(f"{self.id}: an environment", "at reset"):
+            obs, _ = self.venv.reset(seed=seed)
         self.obs = self._array(obs)
         return self.obs
 
     def step(self, action: np.ndarray) -> Step:
         """Act once in every environment."""
-        obs, reward, terminated, truncated, info = self.venv.step(action)
+        with said_by(f"{self.id}: an environment", f"at its step {self.steps + 1}"):
+            obs, reward, terminated, truncated, info = self.venv.step(action)
         self.steps += 1
         self.obs = self._array(obs)
         reward = np.asarray(reward, dtype=np.float32)
@@ -128,6 +130,16 @@ class Batch:
                 f"{self.id}: NaN or infinity in the observation of environment {i} "
                 + (f"at its step {self.steps}" if self.steps else "at reset")
             )
+
+    def state(self) -> dict[str, Any] | None:
+        """All that the future of the environments depends on; None where they cannot give it."""
+        inner = state.get(self.venv)
+        return None if inner is None else {"obs": self.obs, "steps": self.steps, "inner": inner}
+
+    def load_state(self, saved: Mapping[str, Any]) -> None:
+        """Go on from what state() gave."""
+        state.put(self.venv, saved["inner"])
+        self.obs, self.steps = saved["obs"], saved["steps"]
 
     def close(self) -> None:
         self.venv.close()

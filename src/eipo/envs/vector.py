@@ -122,6 +122,13 @@ class Workers(AsyncVectorEnv):
         if not self.processes[i].is_alive():
             raise self._failure(f"worker {i} died with exit code {self.processes[i].exitcode}")
 
+    def _raise_if_errors(self, successes: Any) -> None:
+        """Gymnasium warns of a worker's error with its whole traceback, and then raises it; once is enough."""
+        if not all(successes):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                super()._raise_if_errors(successes)
+
     def _failure(self, what: str) -> EipoError:
         self.broken = True
         return EipoError(f"{self.name}: {what}")

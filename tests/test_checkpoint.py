@@ -1,0 +1,329 @@
+"""The files of a checkpoint: whole, or known to be damaged; never half believed."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import random
+import shutil
+import signal
+import tempfile
+import time
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import eipo
+from eipo import checkpoint, files, resuming
+from eipo.checkpoint import ARRAY, MANIFEST, STATE, TENSOR, TENSORS, Checkpoints, flatten, read, unflatten, write
+from eipo.errors import EipoError
+from eipo.training import Training
+
+MEMORY = "/dev/shm" if os.path.isdir("/dev/shm") else None  # where flushing costs nothing
+STATES = {
+    "weights": {"a.b": torch.arange(6.0).reshape(2, 3), "empty": torch.zeros(0), "none": torch.tensor(3).char()},
+    "arrays": [np.array([[True, False]]), np.array(3.5), np.arange(3, dtype=np.uint64)],
+    "numbers": [1, -(2**127), 0.1, 1e-320, True, None, "text", float("inf")],
+    "nested": {"x": [{"y": []}, {}]},
+    "half": torch.tensor([1.5], dtype=torch.bfloat16),
+}  # fmt: skip
+
+
+def same(a: Any, b: Any) -> bool:
+    if isinstance(a, torch.Tensor):
+        return isinstance(b, torch.Tensor) and a.dtype == b.dtype and torch.equal(a, b)
+    if isinstance(a, np.ndarray):
+        return isinstance(b, np.ndarray) and a.dtype == b.dtype and a.shape == b.shape and np.array_equal(a, b)
+    if isinstance(a, dict):
+        return isinstance(b, dict) and a.keys() == b.keys() and all(same(a[k], b[k]) for k in a)
+    if isinstance(a, list | tuple):
+        return isinstance(b, list) and len(a) == len(b) and all(map(same, a, b))
+    return type(a) is type(b) and a == b
+
+
+def test_what_is_written_is_read(tmp_path: Path) -> None:
+    write(tmp_path / "x", 3, STATES)
+    assert same(STATES, read(tmp_path / "x"))
+
+
+numbers = st.integers() | st.floats(allow_nan=False) | st.booleans() | st.none() | st.text()
+keys = st.text().filter(lambda k: not k.startswith("$"))
+trees = st.recursive(
+    numbers, lambda of: st.lists(of, max_size=4) | st.dictionaries(keys, of, max_size=4), max_leaves=20
+)
+
+
+@settings(deadline=None, max_examples=50)
+@given(trees)
+def test_any_plain_state_comes_back(tree: Any) -> None:
+    tensors: dict[str, torch.Tensor] = {}
+    assert same(tree, unflatten(json.loads(json.dumps(flatten(tree, "", tensors))), tensors))
+
+
+def test_what_is_kept_does_not_change_with_what_it_was_made_of() -> None:
+    tensors: dict[str, torch.Tensor] = {}
+    weight, array = torch.zeros(2), np.zeros(2)
+    flatten([weight, array], "", tensors)
+    weight += 1
+    array += 1
+    assert all((t == 0).all() for t in tensors.values())
+
+
+@pytest.mark.parametrize("odd", [object(), {1: 2}, {"$x": 1}, {1, 2}, np.array([None]), print])
+def test_what_a_checkpoint_cannot_hold_is_named(odd: Any) -> None:
+    with pytest.raises(EipoError, match="cannot hold training/bonus, a "):
+        flatten({"training": {"bonus": odd}}, "", {})
+
+
+def test_the_last_few_are_kept_and_leftovers_removed(tmp_path: Path) -> None:
+    kept = Checkpoints(tmp_path, 3)
+    for i in (1, 2, 10, 2, 30):
+        kept.save(i, {"i": i})
+    assert [p.name for p in kept.all()] == ["00000002.1", "00000010", "00000030"]
+    (tmp_path / "checkpoints" / ".00000031.77").mkdir()
+    kept.save(31, {"i": 31})
+    assert sorted(p.name for p in (tmp_path / "checkpoints").iterdir()) == ["00000010", "00000030", "00000031"]
+    assert kept.newest().state == {"i": 31}
+
+
+# Damage. Whatever happens to the newest, it is named, and the one before it is taken.
+
+
+@pytest.fixture
+def two(tmp_path: Path) -> Path:
+    for i in (1, 2):
+        Checkpoints(tmp_path, 5).save(i, {"i": i, "w": torch.full((50,), float(i)), "a": np.arange(20)})
+    return tmp_path
+
+
+def assert_the_older_is_taken(run: Path, names: str) -> None:
+    with pytest.warns(UserWarning, match=names) as warned:
+        found = Checkpoints(run, 5).newest()
+    assert found.state["i"] == 1
+    assert len(warned) == 1
+    assert "00000001, the one before it" in str(warned[0].message)
+
+
+@pytest.mark.parametrize("name", [TENSORS, STATE, MANIFEST])
+def test_any_byte_that_has_flipped_is_seen(name: str, two: Path) -> None:
+    path = two / "checkpoints" / "00000002" / name
+    good = path.read_bytes()
+    rng = random.Random(0)
+    for at in [0, 7, 8, len(good) - 2, *(rng.randrange(len(good) - 1) for _ in range(40))]:
+        bad = bytearray(good)
+        bad[at] ^= 1 << rng.randrange(8)
+        path.write_bytes(bytes(bad))
+        try:
+            state = read(path.parent)
+        except EipoError:
+            assert_the_older_is_taken(two, "00000002")
+        else:  # in the manifest's iteration, or a blank that has become another one
+            assert name == MANIFEST
+            assert state["i"] == 2
+
+
+@pytest.mark.parametrize("name", [TENSORS, STATE, MANIFEST])
+def test_truncation_at_each_tenth_an_empty_file_a_missing_one(name: str, two: Path) -> None:
+    path = two / "checkpoints" / "00000002" / name
+    good = path.read_bytes()
+    for tenth in range(10):
+        path.write_bytes(good[: len(good) * tenth // 10])
+        assert_the_older_is_taken(two, "00000002")
+    path.unlink()
+    assert_the_older_is_taken(two, f"{name} is missing")
+    path.mkdir()
+    assert_the_older_is_taken(two, "00000002")
+
+
+def test_files_of_another_checkpoint(two: Path) -> None:
+    shutil.copy(two / "checkpoints" / "00000001" / TENSORS, two / "checkpoints" / "00000002" / TENSORS)
+    assert_the_older_is_taken(two, "checksum")
+
+
+def test_all_damaged(two: Path) -> None:
+    for path in Checkpoints(two, 5).all():
+        (path / STATE).write_bytes(b"")
+    with pytest.raises(EipoError, match=r"holds no checkpoint that can be read: .*00000002.*; .*00000001") as e:
+        Checkpoints(two, 5).newest()
+    assert "\n" not in str(e.value)
+
+
+def test_a_newer_format_is_refused_by_name_and_nothing_else_is_taken(two: Path) -> None:
+    path = two / "checkpoints" / "00000002" / MANIFEST
+    path.write_text(path.read_text().replace('"format": 1', '"format": 2'))
+    with pytest.raises(EipoError, match=r"manifest.json has format 2, this eipo reads up to 1: upgrade eipo"):
+        Checkpoints(two, 5).newest()
+
+
+def sealed(directory: Path, state: bytes, tensors: bytes) -> None:
+    """Files under a manifest that says that they are right."""
+    import hashlib
+
+    directory.mkdir(exist_ok=True)
+    parts = {STATE: state, TENSORS: tensors}
+    about = {n: {"bytes": len(d), "sha256": hashlib.sha256(d).hexdigest()} for n, d in parts.items()}
+    for name, data in parts.items():
+        (directory / name).write_bytes(data)
+    (directory / MANIFEST).write_text(json.dumps({"format": 1, "iteration": 1, "files": about}))
+
+
+garbage = st.one_of(
+    trees,
+    st.sampled_from([[], {}, 1, {TENSOR: "w"}, {TENSOR: []}, {ARRAY: 3}, {ARRAY: "no"}, {TENSOR: "w", "x": 1}]),
+).map(lambda tree: json.dumps(tree).encode())  # fmt: skip
+
+
+@settings(max_examples=2000, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.data())
+def test_fuzzing_raises_the_one_error(data: st.DataObject) -> None:
+    """Any bytes in any of the three files, with checksums that fit, or without."""
+    directory = Path(tempfile.mkdtemp(dir=MEMORY))
+    try:
+        good = {"w": torch.zeros(3), "i": 1}
+        tensors: dict[str, torch.Tensor] = {}
+        plain = json.dumps(flatten(good, "", tensors)).encode()
+        weights = checkpoint.save(tensors)
+        kind = data.draw(st.sampled_from(["state", "tensors", "header", "manifest", "cut"]))
+        if kind == "state":
+            sealed(directory, data.draw(garbage | st.binary(max_size=60)), weights)
+        elif kind == "tensors":
+            sealed(directory, plain, data.draw(st.binary(max_size=60)))
+        elif kind == "header":
+            header = data.draw(garbage)
+            size = data.draw(st.sampled_from([len(header), 2**63, 2**64 - 1, 10**8 + 1, 0]))
+            sealed(directory, plain, size.to_bytes(8, "little") + header + weights[-12:])
+        elif kind == "manifest":
+            sealed(directory, plain, weights)
+            (directory / MANIFEST).write_bytes(data.draw(garbage | st.binary(max_size=60)))
+        else:
+            at = data.draw(st.integers(0, len(weights) - 1))
+            sealed(directory, plain, weights[:at] + data.draw(st.binary(max_size=3)) + weights[at + 1 :])
+        read(directory)
+    except EipoError:
+        pass
+    finally:
+        shutil.rmtree(directory)
+
+
+@pytest.fixture
+def in_memory() -> Iterator[Path]:
+    directory = Path(tempfile.mkdtemp(dir=MEMORY))
+    yield directory
+    shutil.rmtree(directory)
+
+
+# The machine: a process killed while it saves, a disk that is full.
+
+
+def test_kill_9_at_200_moments_of_saving(in_memory: Path) -> None:
+    """A process that only saves a run, killed after a random time: the run can always go on, and never loses a save."""
+    run = in_memory / "run"
+    small = {"envs.num": 4, "envs.steps": 8, "net.dense": 8, "net.width": 8, "bonus.features": 8, "compute.shards": 1,
+             "compute.threads": 1, "checkpoint.last": 3}  # fmt: skip
+    config = eipo.train("eipo/Maze-v0", steps=64, settings=small, out=run).config
+    kept, training = Checkpoints(run, 3), Training(config)
+    state = kept.newest().state
+    began = time.monotonic()
+    for _ in range(4):
+        kept.save(2, state)
+    takes = (time.monotonic() - began) / 4
+    rng, left_behind, scale = random.Random(0), set(), 2.0
+    first = before = int(kept.newest().path.suffix[1:])
+    for killed in range(200):
+        child = os.fork()
+        if child == 0:
+            try:
+                while True:
+                    kept.save(2, state)
+            finally:
+                os._exit(1)
+        time.sleep(rng.uniform(0.1, scale) * takes)
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        aside = [p for p in (run / "checkpoints").iterdir() if p.name.startswith(".")]
+        left_behind.add(len(list(aside[0].iterdir())) if aside else -1)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # nothing may be damaged
+            found = kept.newest()
+        assert int(found.path.suffix[1:]) >= before
+        # However busy the machine is: neither too early for every save, nor too late to hit one.
+        scale *= 1.15 if int(found.path.suffix[1:]) == before else 0.8
+        before = int(found.path.suffix[1:])
+        assert resuming.load(training, found)
+        assert _plain(training.state()) == _plain(found.state["training"])
+        if killed % 50 == 0:
+            assert len(eipo.resume(run).metrics) == 2
+    assert before > first + 10  # many saves came to their end,
+    assert len(left_behind) >= 3  # and many did not, at different files
+    assert len(eipo.resume(run, steps=96).metrics) == 3
+
+
+def _plain(tree: Any) -> Any:
+    return json.loads(json.dumps(flatten(tree, "", {})))
+
+
+@pytest.mark.parametrize("error", [errno.ENOSPC, errno.EROFS, errno.EIO])
+@pytest.mark.parametrize("calls", range(1, 8))
+def test_a_disk_that_fails_at_any_write(error: int, calls: int, two: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The save fails with what the system says; the checkpoints before it stay, and room is given back."""
+    left = calls
+
+    def fsync(descriptor: int) -> None:
+        nonlocal left
+        left -= 1
+        if left == 0:
+            raise OSError(error, os.strerror(error))
+
+    monkeypatch.setattr(files.os, "fsync", fsync)
+    kept = Checkpoints(two, 5)
+    if calls <= 5:
+        with pytest.raises(OSError, match=os.strerror(error)):
+            kept.save(3, {"i": 3})
+    else:
+        kept.save(3, {"i": 3})
+    monkeypatch.undo()
+    names = [p.name for p in (two / "checkpoints").iterdir()]
+    assert not [n for n in names if n.startswith(".")]
+    assert kept.newest().state["i"] == (2 if calls <= 4 else 3)
+
+
+def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "agent.json"
+    files.replace(path, b"one")
+    monkeypatch.setattr(files.os, "replace", lambda *_: (_ for _ in ()).throw(OSError(errno.ENOSPC, "full")))
+    with pytest.raises(OSError, match="full"):
+        files.replace(path, b"two")
+    assert path.read_bytes() == b"one"
+    assert [p.name for p in tmp_path.iterdir()] == ["agent.json"]
+
+
+def test_the_lock_ends_with_its_process_and_not_with_a_child_of_it(tmp_path: Path) -> None:
+    read_end, write_end = os.pipe()
+    holder = os.fork()
+    if holder == 0:
+        with files.held(tmp_path):
+            child = os.fork()
+            if child == 0:
+                time.sleep(60)
+                os._exit(0)
+            os.write(write_end, str(child).encode())
+            time.sleep(60)
+        os._exit(0)
+    child = int(os.read(read_end, 20))
+    try:
+        with pytest.raises(EipoError, match="another process is writing"), files.held(tmp_path):
+            pass
+        os.kill(holder, signal.SIGKILL)
+        os.waitpid(holder, 0)
+        with files.held(tmp_path):
+            pass
+    finally:
+        os.kill(child, signal.SIGKILL)
