@@ -114,7 +114,7 @@ def test_commands_are_understood(page: Path) -> None:
             if words[:1] != ["eipo"] or "--help" in words or "--version" in words:
                 continue
             command = cli.parse(words[1:])
-            if isinstance(command, cli.Train):
+            if isinstance(command, cli.Train) and command.resume is None:
                 pairs = [pair for group in command.set for pair in group]
                 make_config(command.env, method=command.method or "eipo", preset=command.preset, steps=command.steps,
                             settings=pairs)  # fmt: skip
