@@ -25,7 +25,7 @@ from .training import Run, Training, go_on
 # What may change when a run goes on. Threads and device change rounding, so not every bit is then the same.
 FREE = (
     "steps", "compute.threads", "compute.shards", "compute.device", "checkpoint.minutes", "checkpoint.last",
-    "evaluation.every", "evaluation.episodes",
+    "evaluation.every", "evaluation.episodes", "track.live",
 )  # fmt: skip
 
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from tyro.conf import Positional, UseAppendAction, arg
 
@@ -82,6 +82,13 @@ class Train:
             help_behavior_hint="(default: the preset's, rnd)",
         ),
     ] = None
+    track: Annotated[
+        Literal["tensorboard", "wandb", "trackio", "none"] | None,
+        arg(
+            help="what shows the run as it goes; the same as --set track.live=...",
+            help_behavior_hint="(default: tensorboard)",
+        ),
+    ] = None
     set: UseAppendAction[
         Annotated[
             tuple[tuple[str, ...], ...],
@@ -96,6 +103,10 @@ class Train:
         else:
             self._begin()
 
+    def _settings(self) -> list[str]:
+        given = [pair for group in self.set for pair in group]
+        return given if self.track is None else [*given, f"track.live={self.track}"]
+
     def _go_on(self, out: Path) -> None:
         given = [n for n in ("env", "method", "seed", "preset", "bonus", "out") if getattr(self, n) is not None]
         if given:
@@ -104,7 +115,7 @@ class Train:
         own_modules()
         from ..resuming import resume
 
-        settings = [pair for group in self.set for pair in group]
+        settings = self._settings()
         _report(out, lambda: resume(out, steps=self.steps, settings=settings, progress=True))
 
     def _begin(self) -> None:
@@ -121,7 +132,7 @@ class Train:
 
         config = make_config(
             self.env, method=method, preset=self.preset, steps=self.steps, seed=seed, bonus=self.bonus,
-            settings=[pair for group in self.set for pair in group],
+            settings=self._settings(),
         )  # fmt: skip
         check(config)  # before torch is loaded, which takes seconds
         from ..training import train_config
