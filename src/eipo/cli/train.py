@@ -16,7 +16,7 @@ from ..display import count, duration
 from ..errors import EipoError
 from ..presets import METHODS, PRESETS
 from .ending import Stopped
-from .words import Whole, free, newest, own_modules, refuse_unusable, writing
+from .words import Whole, follows, free, newest, own_modules, refuse_unusable, writing
 
 if TYPE_CHECKING:
     from ..training import Run
@@ -125,7 +125,8 @@ class Train:
             raise EipoError(f"--steps is missing: eipo train {self.env} --steps N (see eipo train --help)")
         method, seed = self.method or "eipo", self.seed or 0
         out = self.out if self.out is not None else free(Path("runs") / _run_name(self.env, method, seed))
-        refuse_unusable(out)
+        if not follows():
+            refuse_unusable(out)
         own_modules()
         from ..config import check
         from ..presets import make_config
@@ -152,6 +153,8 @@ def _report(out: Path, train: Callable[[], Run]) -> None:
         if (at := newest(out)) and (out / METRICS).is_file():
             raise EipoError(f"{e} (checkpoint of iteration {at} kept: eipo train --resume {out})") from e
         raise
+    if follows():
+        return
     took = f"{count(run.metrics[-1]['steps'])} steps in {duration(time.monotonic() - began)}"
     print(f"{out}: {took}; {last_returns(run.metrics)}")
     print(f"next: eipo report {out} -o report")
