@@ -32,7 +32,9 @@ RUNS: dict[str, dict[str, Any]] = {
     },
     "samples": {
         "env": "CartPole-v1", "method": "eipo", "steps": 8 * 40 * 5,
-        "settings": {**SMALL, "envs.steps": 40, "method.switch": "alternate", "ppo.anneal": True, "net.normalize": True},
+        "settings": {
+            **SMALL, "envs.steps": 40, "method.switch": "alternate", "ppo.anneal": True, "net.normalize": True,
+        },
     },
     "side by side": {
         "env": "CartPole-v1", "method": "hepo", "steps": 8 * 40 * 4, "settings": {**SMALL, "envs.steps": 40},
@@ -69,7 +71,7 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> Path:
         str(out / "script.py"), str(out / "runs.json"), str(out), *train,
     ]  # fmt: skip
     env = {**os.environ, "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(call, capture_output=True, text=True, timeout=300, env=env)
+    done = subprocess.run(call, capture_output=True, text=True, timeout=600, env=env)
     assert done.returncode == 0, done.stderr
     (out / "said.txt").write_text(done.stdout)
     return out
