@@ -151,7 +151,8 @@ def draw_alphas(results: Path) -> None:
             ax.ticklabel_format(axis="y", useOffset=False)
             ax.set_xlabel("million steps")
             ax.set_title(method, pad=9)
-        seen = dict(zip(*reversed(ax.get_legend_handles_labels()), strict=True))
+        seen = {name: line for ax in figure.axes for line, name in zip(*ax.get_legend_handles_labels(), strict=True)}
+        seen = {name: seen[name] for name in sorted(seen, key=float)}
         figure.legend(
             seen.values(), seen.keys(), title="lam", loc="center right", fontsize=8.5, bbox_to_anchor=(0.995, 0.5)
         )
