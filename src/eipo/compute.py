@@ -11,7 +11,6 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from . import parallel
 from .config import Compute
 from .errors import EipoError
 
@@ -76,8 +75,7 @@ def compile_networks(modules: Iterable[Any]) -> None:
 
 def available_cores() -> int:
     """Cores that this process may use."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(1, cores // parallel.on_this_machine())
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def keep_freed_memory() -> None:

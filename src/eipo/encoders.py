@@ -10,7 +10,6 @@ import gymnasium as gym
 import torch
 from torch import Tensor, nn
 
-from . import parallel
 from .config import Net
 from .core.moments import RunningMoments
 from .inputs import Joined, Stacked, observation_input
@@ -89,10 +88,8 @@ class Encoder(nn.Module):
         """Let the moments learn from the frames that were acted on, where there are moments: seen(index) are they."""
         if self.moments is not None:
             distinct, times = index.unique(return_counts=True)
-            batch = RunningMoments(tuple(self.moments.mean.shape)).to(index.device)
             for part, weight in zip(distinct.split(CHUNK), times.split(CHUNK), strict=True):
-                batch.update(self.input(seen(part)), weight)
-            self.moments.merge(parallel.pooled(batch))
+                self.moments.update(self.input(seen(part)), weight)
 
 
 class Branches(nn.Module):

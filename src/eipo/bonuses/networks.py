@@ -10,7 +10,6 @@ import gymnasium as gym
 import torch
 from torch import Tensor, nn
 
-from .. import parallel
 from ..actions import make_actions
 from ..core.moments import RunningMoments
 from ..encoders import convolutions, layer
@@ -39,11 +38,9 @@ class Whitened(Bonus):
     def take_in(self, rollout: Rollout) -> None:
         """Let the moments follow the rollout's next frames, each as often as it came."""
         times = torch.bincount(rollout.next_index.flatten(), minlength=len(rollout.frames))
-        seen = RunningMoments(self.shape).to(times.device)
         for part, weight in zip(rollout.frames.split(CHUNK), times.split(CHUNK), strict=True):
             if weight.any():
-                seen.update(self.input(part), weight)
-        self.moments.merge(parallel.pooled(seen))
+                self.moments.update(self.input(part), weight)
 
     def whitened(self, rollout: Rollout) -> Iterator[Tensor]:
         """All frames, in pieces."""
