@@ -27,7 +27,7 @@ envs.steps = 8
 ppo.minibatches = 1
 ppo.epochs = 1
 """
-PATIENCE = 90.0  # seconds, on a busy machine
+PATIENCE = 300.0  # seconds, on a busy machine
 
 
 def task(name: str, steps: int, settings: str = "") -> str:
@@ -96,7 +96,7 @@ def test_a_killed_worker_is_replaced_and_ctrl_c_leaves_nothing_running(
     assert sweeping.returncode == 130
     assert "1/2 short/eo-0: 0:0" in stdout
     assert stderr == "eipo: stopped; 1 of 2 runs left, the same command goes on\n"
-    end = time.monotonic() + 20
+    end = time.monotonic() + 60
     while alive(second) and time.monotonic() < end:
         time.sleep(0.1)
     assert not alive(second)
