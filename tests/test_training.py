@@ -90,7 +90,7 @@ def test_eipo_with_a_memory_learns_what_it_cannot_without() -> None:
 
 @pytest.mark.slow
 def test_eipo_solves_the_maze() -> None:
-    """The best return is 450; the task reward alone (eo) finds nothing."""
+    """The best return is 450."""
     r = train("eipo/Maze-v0", method="eipo", preset="maze-grid", steps=6_000_000, seed=0)
     assert latest(r, iterations=10) >= 300
 
