@@ -62,6 +62,7 @@ def lines(run: Path) -> int:
         return 0
 
 
+@pytest.mark.slow  # it has hung once, on a machine that did other work, and it is not known why
 def test_a_killed_worker_is_replaced_and_ctrl_c_leaves_nothing_running(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
