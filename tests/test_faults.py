@@ -17,7 +17,7 @@ import pytest
 import torch
 
 import eipo
-from eipo import checkpoint, keeping, tracking
+from eipo import checkpoint, keeping, live
 from eipo.bonuses.rnd import RND
 from eipo.checkpoint import Checkpoints, read
 from eipo.cli import main
@@ -281,12 +281,12 @@ def test_a_logger_that_fails_is_said_once_and_done_without(
 ) -> None:
     calls = []
 
-    def broken(writer: Any, metrics: Any) -> None:
+    def broken(writer: Any, metrics: Any, steps: int) -> None:
         calls.append(1)
         if len(calls) >= 3:
             raise ConnectionError("gone")
 
-    monkeypatch.setattr(tracking, "scalars", broken)
+    monkeypatch.setattr(live.TensorBoard, "log", broken)
     assert train() == 0
     err = capsys.readouterr().err
     assert err.count("TensorBoard failed, the run goes on without it: ConnectionError: gone") == 1

@@ -9,6 +9,7 @@ from types import MappingProxyType
 import torch
 from torch import Tensor
 
+from . import parallel
 from .bonuses import Bonus
 from .config import PPO
 from .core.moments import RewardScale
@@ -63,7 +64,7 @@ def appraise(
 
     `episodic`: whether an episode's end ends the bonus' return. The task's it always ends.
     """
-    raw_bonus = checked(bonus, rollout)
+    raw_bonus, rollout = parallel.whole(checked(bonus, rollout)), parallel.together(rollout)
     r = {"E": task_scale(rollout.reward) if task_scale is not None else rollout.reward, "I": bonus_scale(raw_bonus)}
     A = {}
     for c in critics:

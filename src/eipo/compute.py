@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from . import parallel
 from .config import Compute
 from .errors import EipoError
 
@@ -75,7 +76,8 @@ def compile_networks(modules: Iterable[Any]) -> None:
 
 def available_cores() -> int:
     """Cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, cores // parallel.on_this_machine())
 
 
 def keep_freed_memory() -> None:

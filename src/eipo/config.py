@@ -181,6 +181,16 @@ class Evaluation:
 
 
 @dataclass(frozen=True)
+class Track:
+    """Where a run can be watched while it goes. What shows it can never stop it."""
+
+    live: Annotated[
+        Literal["tensorboard", "wandb", "trackio", "none"],
+        Doc("what shows metrics as they come; wandb and trackio are extras (pip install 'eipo[wandb]')"),
+    ] = "tensorboard"
+
+
+@dataclass(frozen=True)
 class Config:
     """A run, whole."""
 
@@ -197,6 +207,7 @@ class Config:
     compute: Compute = Compute()
     checkpoint: Checkpoint = Checkpoint()
     evaluation: Evaluation = Evaluation()
+    track: Track = Track()
 
     @property
     def steps_per_iteration(self) -> int:

@@ -21,7 +21,7 @@ from .display import Progress, Screen, count, duration
 from .errors import EipoError
 from .presets import make_config
 
-DEMO_STEPS = 3_000_000
+DEMO_STEPS = 2_500_000
 ENV, PRESET = "eipo/Maze-v0", "maze-grid"
 METHODS = ("eipo", "en", "eo")
 # Three runs share the cores: more threads in each would only get into each other's way.

@@ -10,6 +10,7 @@ import gymnasium as gym
 import torch
 from torch import Tensor, nn
 
+from . import parallel
 from .config import Net
 from .core.moments import RunningMoments
 from .inputs import Joined, Stacked, observation_input
@@ -88,8 +89,10 @@ class Encoder(nn.Module):
         """Let the moments learn from the frames that were acted on, where there are moments: seen(index) are they."""
         if self.moments is not None:
             distinct, times = index.unique(return_counts=True)
+            batch = RunningMoments(tuple(self.moments.mean.shape)).to(index.device)
             for part, weight in zip(distinct.split(CHUNK), times.split(CHUNK), strict=True):
-                self.moments.update(self.input(seen(part)), weight)
+                batch.update(self.input(seen(part)), weight)
+            self.moments.merge(parallel.pooled(batch))
 
 
 class Branches(nn.Module):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from . import parallel
 from .checkpoint import Checkpoints
 from .errors import EipoError
 from .signals import Stop
@@ -26,7 +27,9 @@ class Keeper:
         self.every = training.config.checkpoint.minutes * 60.0
         self.saved = training.iteration if tracker.goes_on is not None else None  # iteration of the last checkpoint
         self.began = time.monotonic()
-        self.files = Checkpoints(tracker.out, training.config.checkpoint.last) if tracker.out is not None else None
+        # On many processes there is none: each would have to keep its own environments and memories.
+        out = tracker.out if parallel.size() == 1 else None
+        self.files = Checkpoints(out, training.config.checkpoint.last) if out is not None else None
 
     def __enter__(self) -> Keeper:
         if self.files is not None:

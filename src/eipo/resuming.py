@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from . import parallel
 from .agent import DESCRIPTION, WEIGHTS
 from .bonuses import Bonus
 from .checkpoint import UNREADABLE, Checkpoints, Found, first_line
@@ -25,7 +26,7 @@ from .training import Run, Training, go_on
 # What may change when a run goes on. Threads and device change rounding, so not every bit is then the same.
 FREE = (
     "steps", "compute.threads", "compute.shards", "compute.device", "checkpoint.minutes", "checkpoint.last",
-    "evaluation.every", "evaluation.episodes",
+    "evaluation.every", "evaluation.episodes", "track.live",
 )  # fmt: skip
 
 
@@ -45,6 +46,9 @@ def resume(
     they were Python objects. Raises EipoError where something is wrong that you can mend.
     """
     out = Path(run)
+    parallel.start()
+    if parallel.size() > 1:
+        raise EipoError(f"{out} goes on in one process only: leave out torchrun")
     if not (out / CONFIG).is_file():
         raise EipoError(f"{out} is no run: {CONFIG} is missing")
     with held(out):

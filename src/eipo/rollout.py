@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from . import parallel
 from .compute import to_device
 from .envs.batch import Batch
 from .frames import DistinctFrames, Frames
@@ -123,11 +124,13 @@ def collect(
 ) -> Rollout:
     """Let policies act for T steps, each in an equal block of the environments; `carry` is brought up to date."""
     N, device = envs.num, agent.device
-    blocks = shared_out(behaviour, N)
-    acted = tuple(p for p, block in blocks for _ in range(block.start, block.stop))
+    every = N * parallel.size()
+    all_blocks = shared_out(behaviour, every)
+    all_acted = [p for p, block in all_blocks for _ in range(block.start, block.stop)]
+    blocks, acted = parallel.blocks_here(all_blocks, every), tuple(all_acted[parallel.mine(every)])
     frames = (DistinctFrames if repeats else Frames)(agent, carry.before)
     agent.redraw(generator)
-    noise = agent.actions.noise((T, N), generator)
+    noise = parallel.columns(agent.actions.noise((T, every), generator))
     state, reset = carry.state, carry.reset
     first_state = tuple(s.clone() for s in state)
     index, next_index = np.empty((T, N), np.int64), np.empty((T, N), np.int64)
@@ -191,7 +194,7 @@ def collect(
     kept, history = frames.all()
     return Rollout(
         acted=acted,
-        own=own_weights(acted, list(agent.policies), T, device),
+        own={p: parallel.columns(w) for p, w in own_weights(all_acted, list(agent.policies), T, device).items()},
         frames=kept,
         history=history,
         index=to_device(index, device),

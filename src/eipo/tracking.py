@@ -1,4 +1,4 @@
-"""What a run leaves behind: its directory and TensorBoard events. What it shows on the way is in display.py."""
+"""What a run leaves behind: its directory. What it shows on the way is in display.py and live.py."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ import shutil
 import subprocess
 import sys
 import time
-import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -30,11 +29,12 @@ from .display import Display
 from .envs.batch import Batch
 from .errors import EipoError
 from .files import held, replace
+from .live import EVENTS, Live
 from .nets import Agent
 from .rollout import Rollout
 from .signals import uninterrupted
 
-CONFIG, METRICS, VISITS, EVENTS = "config.json", "metrics.jsonl", "visits.safetensors", "tensorboard"
+CONFIG, METRICS, VISITS = "config.json", "metrics.jsonl", "visits.safetensors"
 EPISODES, EPISODE_COLUMNS = "episodes.csv", ("iteration", "steps", "policy", "score", "length")
 SLICES = 10  # of the run's time, in which visits are counted apart
 
@@ -64,7 +64,7 @@ class Tracker:
         self._lock = contextlib.ExitStack()
         self._file: Any = None
         self._episodes: Any = None
-        self._events: Any = None
+        self._live: Live | None = None
         self._made: list[Path] = []  # directories that this run made
 
     def __enter__(self) -> Tracker:
@@ -78,22 +78,17 @@ class Tracker:
         if self.out is not None:
             self._made = [p for p in (self.out, *self.out.parents) if not p.exists()]
             self.out.mkdir(parents=True, exist_ok=True)
-            purge = None
+            done = self.goes_on["iteration"] * self.config.steps_per_iteration if self.goes_on is not None else 0
             if self.goes_on is None:
                 self._lock.enter_context(held(self.out))
                 replace(self.out / CONFIG, (json.dumps(provenance(self.config), indent=1) + "\n").encode())
                 (self.out / EPISODES).write_text(",".join(EPISODE_COLUMNS) + "\n")
             else:
-                done = self.goes_on["iteration"]
-                purge = done * self.config.steps_per_iteration + 1
-                self.metrics = past.cut_metrics(self.out / METRICS, done)
-                past.cut_episodes(self.out / EPISODES, done)
+                self.metrics = past.cut_metrics(self.out / METRICS, self.goes_on["iteration"])
+                past.cut_episodes(self.out / EPISODES, self.goes_on["iteration"])
             self._file = (self.out / METRICS).open("a")  # closed on exit
             self._episodes = (self.out / EPISODES).open("a")
-            from torch.utils.tensorboard import SummaryWriter  # slow to import, and only needed here
-
-            where = str(self.out / EVENTS)
-            self._events = MayFail("TensorBoard", lambda: SummaryWriter(where, purge_step=purge))
+            self._live = Live(self.config, self.out, done)
 
     @uninterrupted()
     def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
@@ -104,8 +99,8 @@ class Tracker:
                 # What a full disk has not taken fails again: the error that ends the run is the first.
                 with contextlib.suppress(OSError) if kind is not None else contextlib.nullcontext():
                     file.close()
-        if self._events is not None:
-            self._events.do(lambda writer: writer.close())
+        if self._live is not None:
+            self._live.close()
         if kind is not None and issubclass(kind, EipoError) and not self.metrics and self.goes_on is None:
             self._leave_nothing()
         self._lock.close()
@@ -134,7 +129,8 @@ class Tracker:
             self._write_episodes(rollout, metrics)  # first: what has a line of metrics has all its episodes
             self._file.write(json.dumps(metrics) + "\n")
             self._file.flush()
-            self._events.do(lambda writer: scalars(writer, metrics))
+        if self._live is not None:
+            self._live.log(metrics)
         if self.show is not None:
             self.show.update(metrics)
 
@@ -165,31 +161,6 @@ class Tracker:
             state["cells"] = np.flatnonzero(self.visits)
             state["visits"] = self.visits.ravel()[state["cells"]]
         return state
-
-
-class MayFail:
-    """A logger, which a run can do without: where it fails that is said once, and the run goes on."""
-
-    def __init__(self, name: str, make: Callable[[], Any]) -> None:
-        self.name = name
-        self.writer: Any = None
-        self.do(lambda _: setattr(self, "writer", make()))
-
-    def do(self, action: Callable[[Any], None]) -> None:
-        """Something with its writer, unless that has failed before."""
-        if self.name:
-            try:
-                action(self.writer)
-            except Exception as e:
-                warnings.warn(f"{self.name} failed, the run goes on without it: {type(e).__name__}: {e}", stacklevel=2)
-                self.name = ""
-
-
-def scalars(writer: Any, metrics: Mapping[str, Any]) -> None:
-    """The numbers among an iteration's metrics."""
-    for name, value in metrics.items():
-        if isinstance(value, int | float):
-            writer.add_scalar(name, value, metrics["steps"])
 
 
 def provenance(config: Config) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from . import compute, spaces
+from . import compute, parallel, spaces
 from .agent import TrainedAgent, describe
 from .appraise import Streams, appraise
 from .bonuses import Bonus, make_bonus, name_of
@@ -39,12 +39,14 @@ class Training:
 
     def __init__(self, config: Config, factory: Factory | None = None, bonus: Bonus | None = None) -> None:
         check(config)
+        parallel.start()
+        parallel.refuse(config)
         self.config = config
         seeds = np.random.SeedSequence(config.seed).generate_state(3)
         shards, device = compute.prepare(config.compute), compute.device_of(config.compute)
         precision = compute.precision_of(config.compute)
-        self.factory = factory
-        self.envs = make_batch(config.env, config.envs, config.compute.threads or compute.available_cores(), factory)
+        self.factory, threads = factory, config.compute.threads or compute.available_cores()
+        self.envs = make_batch(config.env, parallel.here(config.envs), threads, factory)
         self.method = make_method(config.method, config.iterations)
         spaces = self.envs.observation_space, self.envs.action_space
         with torch.random.fork_rng(devices=[]):
@@ -62,8 +64,8 @@ class Training:
         self.task_scale = RewardScale(num, gamma).to(device) if config.method.normalize_task else None
         self.bonus_scale = RewardScale(num, gamma, config.bonus.window).to(device)
         self.learner = Learner(self.agent, self.bonus, config.ppo, config.bonus.lr, shards, config.envs.repeats)
-        self.envs.reset(int(seeds[2]) % 2**31)
-        self.carry = Carry.start(self.agent, config.envs.num)
+        self.envs.reset(int(seeds[2]) % 2**31 + parallel.mine(config.envs.num).start)
+        self.carry = Carry.start(self.agent, self.envs.num)
         self.iteration = 0
 
     def iterate(self) -> tuple[Rollout, dict[str, Any]]:
@@ -88,7 +90,7 @@ class Training:
         metrics = method.step(streams, lambda A, policy: self._gap(rollout, A, policy, cfg.ppo.clip * left))
         self.agent.encoder.take_in(rollout.seen, rollout.index)
         self.iteration += 1
-        ended = time.perf_counter()
+        ended, rollout = time.perf_counter(), parallel.together(rollout)
         return rollout, {
             "iteration": self.iteration,
             "steps": self.iteration * cfg.steps_per_iteration,
@@ -104,7 +106,7 @@ class Training:
     def _gap(self, rollout: Rollout, A: torch.Tensor, policy: str, clip: float) -> float:
         """L, by a policy as it is after the update."""
         log_p = log_prob_now(self.agent, rollout, policy, self.config.ppo.minibatches, self.config.envs.repeats)
-        return objective.constraint_gap(log_p - rollout.log_prob, A, clip)
+        return objective.constraint_gap(parallel.whole(log_p - rollout.log_prob), A, clip)
 
     def state(self) -> dict[str, Any]:
         """All that the future depends on, beside the configuration: tensors, arrays and plain values."""
@@ -247,6 +249,9 @@ def train_config(
 ) -> Run:
     """Train by a whole configuration; `factory` makes the environments, and `bonus` is the second reward, where the
     configuration's id of them is only a name."""
+    parallel.start()
+    if parallel.rank() > 0:
+        out, progress = None, False  # process 0 keeps and shows the run
     if out is not None and Path(out).exists() and (not Path(out).is_dir() or any(Path(out).iterdir())):
         raise EipoError(f"{out} is not empty: choose another directory, or remove it first")
     training = Training(config, factory, bonus)

@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from . import gradients
+from . import gradients, parallel
 from .bonuses import Bonus
 from .config import PPO
 from .core import ppo
@@ -30,24 +30,25 @@ class Part:
 
     index: Tensor
     columns: bool
+    rows: int  # of the part in all processes of the run
 
     def take(self, x: Tensor) -> Tensor:
         """(T, N, ...) -> (T, B, ...) or (B, ...)."""
         return x[:, self.index] if self.columns else x.flatten(0, 1)[self.index]
 
     def split(self, n: int) -> list[Part]:
-        return [Part(index, self.columns) for index in self.index.chunk(n)]
+        return [Part(index, self.columns, self.rows) for index in self.index.chunk(n)]
 
 
 def parts(agent: Agent, rollout: Rollout, count: int, generator: torch.Generator | None = None) -> list[Part]:
     """The rollout in `count` parts, shuffled if there is a generator to shuffle with."""
     columns = isinstance(agent.memory, LSTM)
-    rows, device = rollout.reward.shape[1] if columns else len(rollout), rollout.reward.device
+    n, device = rollout.reward.shape[1], rollout.reward.device
+    rows = n if columns else len(rollout)
     if generator is None:
-        order = torch.arange(rows, device=device)
-    else:
-        order = torch.randperm(rows, generator=generator, device=device)
-    return [Part(index, columns) for index in order.tensor_split(count)]
+        return [Part(i, columns, len(i)) for i in torch.arange(rows, device=device).tensor_split(count)]
+    order = torch.randperm(rows * parallel.size(), generator=generator, device=device)
+    return [Part(parallel.rows_here(i, n), columns, len(i)) for i in order.tensor_split(count)]
 
 
 def read(
@@ -137,6 +138,7 @@ class Learner:
         advantage = {p: ppo.normalize(a) for p, a in targets.advantage.items()}
         for p, (weight, a) in targets.added.items():
             advantage[p] = advantage[p] + weight * ppo.normalize(a)
+        advantage, returns = ({k: parallel.columns(x) for k, x in of.items()} for of in (advantage, returns))
         clip = self.cfg.clip * left
         for group in self.optimizer.param_groups:
             group["lr"] = self.cfg.lr * left
@@ -146,8 +148,7 @@ class Learner:
                 logs.append(self._step(rollout, part, advantage, returns, targets.kl_weight, clip))
                 if self.bonus_optimizer is not None:
                     logs[-1] |= self._bonus_step(rollout, part, generator)
-        keys = list(dict.fromkeys(k for log in logs for k in log))
-        means = {k: torch.stack([log[k] for log in logs if k in log]).mean() for k in keys}
+        means = parallel.means(logs)
         for name, value in means.items():
             if name.startswith(("loss_", "grad_norm")) and not value.isfinite():
                 raise EipoError(f"{name} has become {value.item()}: learning has diverged; a smaller ppo.lr may help")
@@ -163,8 +164,10 @@ class Learner:
         clip: float,
     ) -> dict[str, Tensor]:
         def work(shard: Part) -> tuple[list[Tensor], dict[str, Tensor]]:
+            if len(shard.index) == 0:  # the minibatch is other processes'
+                return [torch.zeros_like(p) for p in self.parameters] * (2 if self.cfg.clip_apart else 1), {}
             losses, log = self._losses(rollout, shard, advantage, returns, kl_weight, clip)
-            share = len(shard.index) / len(part.index)
+            share = len(shard.index) / part.rows
             grads = self.gradients([loss * share for loss in losses], self.parameters)
             return grads, {k: v.detach() * share for k, v in log.items()}
 
@@ -175,7 +178,9 @@ class Learner:
             done = list(self.pool.map(work, part.split(self.shards)))
             grads = [sum(gs[1:], gs[0]) for gs in zip(*(g for g, _ in done), strict=True)]
             log = {k: sum((piece[k] for _, piece in done[1:]), done[0][1][k]) for k in done[0][1]}
-        log |= self.bound(grads, self.parameters, self.cfg.grad_norm)
+        norms = self.bound(parallel.added_up(grads), self.parameters, self.cfg.grad_norm)
+        # Every process knows them whole, so each has a share in the sum.
+        log |= {k: norm / parallel.size() for k, norm in norms.items()}
         self.optimizer.step()
         return log
 
@@ -218,5 +223,6 @@ class Learner:
             return {}
         self.bonus_optimizer.zero_grad()
         loss.backward()
+        parallel.add_gradients(self.bonus.parameters())
         self.bonus_optimizer.step()
         return {"loss_bonus": loss.detach()}

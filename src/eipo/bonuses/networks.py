@@ -10,6 +10,7 @@ import gymnasium as gym
 import torch
 from torch import Tensor, nn
 
+from .. import parallel
 from ..actions import make_actions
 from ..core.moments import RunningMoments
 from ..encoders import convolutions, layer
@@ -38,9 +39,11 @@ class Whitened(Bonus):
     def take_in(self, rollout: Rollout) -> None:
         """Let the moments follow the rollout's next frames, each as often as it came."""
         times = torch.bincount(rollout.next_index.flatten(), minlength=len(rollout.frames))
+        seen = RunningMoments(self.shape).to(times.device)
         for part, weight in zip(rollout.frames.split(CHUNK), times.split(CHUNK), strict=True):
             if weight.any():
-                self.moments.update(self.input(part), weight)
+                seen.update(self.input(part), weight)
+        self.moments.merge(parallel.pooled(seen))
 
     def whitened(self, rollout: Rollout) -> Iterator[Tensor]:
         """All frames, in pieces."""

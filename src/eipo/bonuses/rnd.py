@@ -6,8 +6,9 @@ import gymnasium as gym
 import torch
 from torch import Tensor
 
+from .. import parallel
 from ..rollout import Rollout
-from .base import Take, drawn
+from .base import Take
 from .networks import Whitened, network
 
 
@@ -33,11 +34,15 @@ class RND(Whitened):
 
     def loss(self, rollout: Rollout, take: Take, generator: torch.Generator) -> Tensor | None:
         """Mean error over a drawn share of the samples. Only the drawn frames go through the predictor, each once."""
-        index = take(rollout.next_index).flatten()
-        index = index[drawn(self.share, len(index), generator)]
-        if len(index) == 0:
+        T, n = rollout.next_index.shape
+        chance = torch.rand(T, n * parallel.size(), generator=generator, device=rollout.next_index.device)
+        drawn = take(rollout.next_index)[take(parallel.columns(chance)) < self.share]
+        number = parallel.total(len(drawn), drawn.device)
+        if number == 0:
             return None
-        distinct, times = index.unique(return_counts=True)
+        if len(drawn) == 0:  # what was drawn is other processes'
+            return next(self.predictor.parameters()).sum() * 0.0
+        distinct, times = drawn.unique(return_counts=True)
         prediction = self.predictor(self.whiten(rollout.frames[distinct]))
         error = (prediction - self._target_of[distinct]).square().mean(-1)
-        return (error * times).sum() / len(index)
+        return (error * times).sum() / number

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from tyro.conf import Positional, UseAppendAction, arg
 
@@ -16,7 +16,7 @@ from ..display import count, duration
 from ..errors import EipoError
 from ..presets import METHODS, PRESETS
 from .ending import Stopped
-from .words import Whole, free, newest, own_modules, refuse_unusable, writing
+from .words import Whole, follows, free, newest, own_modules, refuse_unusable, writing
 
 if TYPE_CHECKING:
     from ..training import Run
@@ -82,6 +82,13 @@ class Train:
             help_behavior_hint="(default: the preset's, rnd)",
         ),
     ] = None
+    track: Annotated[
+        Literal["tensorboard", "wandb", "trackio", "none"] | None,
+        arg(
+            help="what shows the run as it goes; the same as --set track.live=...",
+            help_behavior_hint="(default: tensorboard)",
+        ),
+    ] = None
     set: UseAppendAction[
         Annotated[
             tuple[tuple[str, ...], ...],
@@ -96,6 +103,10 @@ class Train:
         else:
             self._begin()
 
+    def _settings(self) -> list[str]:
+        given = [pair for group in self.set for pair in group]
+        return given if self.track is None else [*given, f"track.live={self.track}"]
+
     def _go_on(self, out: Path) -> None:
         given = [n for n in ("env", "method", "seed", "preset", "bonus", "out") if getattr(self, n) is not None]
         if given:
@@ -104,7 +115,7 @@ class Train:
         own_modules()
         from ..resuming import resume
 
-        settings = [pair for group in self.set for pair in group]
+        settings = self._settings()
         _report(out, lambda: resume(out, steps=self.steps, settings=settings, progress=True))
 
     def _begin(self) -> None:
@@ -114,14 +125,15 @@ class Train:
             raise EipoError(f"--steps is missing: eipo train {self.env} --steps N (see eipo train --help)")
         method, seed = self.method or "eipo", self.seed or 0
         out = self.out if self.out is not None else free(Path("runs") / _run_name(self.env, method, seed))
-        refuse_unusable(out)
+        if not follows():
+            refuse_unusable(out)
         own_modules()
         from ..config import check
         from ..presets import make_config
 
         config = make_config(
             self.env, method=method, preset=self.preset, steps=self.steps, seed=seed, bonus=self.bonus,
-            settings=[pair for group in self.set for pair in group],
+            settings=self._settings(),
         )  # fmt: skip
         check(config)  # before torch is loaded, which takes seconds
         from ..training import train_config
@@ -141,6 +153,8 @@ def _report(out: Path, train: Callable[[], Run]) -> None:
         if (at := newest(out)) and (out / METRICS).is_file():
             raise EipoError(f"{e} (checkpoint of iteration {at} kept: eipo train --resume {out})") from e
         raise
+    if follows():
+        return
     took = f"{count(run.metrics[-1]['steps'])} steps in {duration(time.monotonic() - began)}"
     print(f"{out}: {took}; {last_returns(run.metrics)}")
     print(f"next: eipo report {out} -o report")

@@ -54,6 +54,11 @@ def writing(out: Path) -> Iterator[None]:
         raise EipoError(f"{e.filename or out}: {e.strerror or e}") from e
 
 
+def follows() -> bool:
+    """Whether torchrun has started this process beside another, which keeps the run and shows it."""
+    return "TORCHELASTIC_RUN_ID" in os.environ and os.environ.get("RANK", "0") != "0"
+
+
 def free(wish: Path) -> Path:
     """`wish`, or wish-2, wish-3, ... where there is something already."""
     found, n = wish, 1

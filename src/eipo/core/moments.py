@@ -39,6 +39,15 @@ class RunningMoments(nn.Module):
         off = (w @ away / n).to(x.dtype)
         m2 = (w @ away.sub_(off).square_()).to(torch.float64).reshape(self.mean.shape)
         mean = (x[0].to(torch.float64) + off).reshape(self.mean.shape)
+        self._merge(n, mean, m2)
+
+    @torch.no_grad()
+    def merge(self, other: RunningMoments) -> None:
+        """Take in all that another one has seen."""
+        if other.count > 0:
+            self._merge(other.count, other.mean, other.m2)
+
+    def _merge(self, n: Tensor, mean: Tensor, m2: Tensor) -> None:
         total = self.count + n
         shift = mean - self.mean
         self.m2 += m2 + shift.square() * (self.count * n / total)

@@ -9,7 +9,10 @@ from typing import Any
 from .figures import METHODS, colour, shades, steps_in_words
 from .runs import Floats, RunData, curve
 
-SAME = ("seed", "method_name", "compute.threads", "compute.shards")  # these do not make another group, or are its name
+# These do not make another group, or are its name.
+SAME = (
+    "seed", "method_name", "compute.threads", "compute.shards", "checkpoint.minutes", "checkpoint.last", "track.live",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -246,7 +246,11 @@ def refuse_another(run: Planned) -> None:
     wanted = _plain(run.config)
     # A setting that came after the run was made had then the value that is now its default.
     before = _plain(Config(env="", steps=0)) | found
-    other = [k for k in wanted if wanted[k] != before.get(k) and not k.startswith(("compute.", "envs.options."))]
+    other = [
+        k
+        for k in wanted
+        if wanted[k] != before.get(k) and not k.startswith(("compute.", "checkpoint.", "track.", "envs.options."))
+    ]
     other += [k for k in wanted | found if k.startswith("envs.options.") and wanted.get(k) != found.get(k)]
     if other:
         raise EipoError(f"{run.out} was made with another {', '.join(other)}: choose another --out, or remove it")

@@ -36,14 +36,19 @@ def perform(config: Config, out: Path, driver: dict[str, Any]) -> float:
     sys.argv = driver["argv"]  # which the run's config.json names
     if "" not in sys.path:
         sys.path.append("")  # a user's own module:Name-v0, beside which the command runs
+    from ..checkpoint import Checkpoints
+    from ..resuming import resume
     from ..training import train_config
 
     error = out.with_name(f"{out.name}.error.txt")
     error.unlink(missing_ok=True)
-    if out.exists():
-        shutil.rmtree(out)  # unfinished, as the driver has seen; or left by a worker that died
     try:
-        train_config(config, out)
+        if Checkpoints(out, 1).all():  # stopped before, or left by a worker that died
+            resume(out, settings={"compute.threads": config.compute.threads})
+        else:
+            if out.exists():
+                shutil.rmtree(out)  # it had not come as far as its first checkpoint
+            train_config(config, out)
     except Exception:
         out.parent.mkdir(parents=True, exist_ok=True)
         error.write_text(traceback.format_exc())
