@@ -12,6 +12,7 @@ import pytest
 import eipo
 from eipo.checkpoint import STATE, TENSORS, Checkpoints
 from eipo.config import Envs
+from eipo.envs import atari
 from eipo.envs.make import make_batch
 
 pytest.importorskip("ale_py")
@@ -26,15 +27,22 @@ def same(a: Any, b: Any) -> bool:
     return all(np.array_equal(getattr(a, f), getattr(b, f)) for f in a.__dataclass_fields__ if f != "cell")
 
 
+@pytest.mark.parametrize("span", [1, 200, 10**6])
 @pytest.mark.parametrize("options", [STICKY, {"life_loss": True, "noop_max": 5}])
-def test_a_batch_goes_on_exactly_after_games_of_different_length(options: dict[str, Any]) -> None:
+def test_a_batch_goes_on_exactly_after_games_of_different_length(
+    options: dict[str, Any], span: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A seed for every game; one after about every second; one for all."""
+    monkeypatch.setattr(atari, "SPAN", span)
     rng = np.random.default_rng(0)
     one, other = (make_batch("ALE/Breakout-v5", Envs(num=3, options=options)) for _ in range(2))
     try:
         one.reset(7)
         over = sum(int(s.over.sum()) for s in steps(one, 250, rng))
         assert over >= 2  # some are in their second or third game
-        assert len(set(one.venv.history.length.tolist())) > 1  # type: ignore[attr-defined]
+        history = one.venv.history  # type: ignore[attr-defined]
+        assert (history.game.sum() > 0) == (span < 10**6)
+        assert len(set(history.length.tolist())) > 1 or span == 10**6
         state = one.state()
         other.reset(99)
         other.load_state(state)
@@ -58,7 +66,8 @@ def test_the_first_games_are_those_of_the_seed() -> None:
         other.close()
 
 
-def test_what_has_been_played_is_forgotten_when_its_games_are_over() -> None:
+def test_what_has_been_played_is_forgotten_at_the_next_seed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(atari, "SPAN", 100)
     envs = make_batch("ALE/Breakout-v5", Envs(num=2))
     try:
         envs.reset(0)

@@ -2,8 +2,9 @@
 
 Two of its own options are not used: `reward_clipping` would throw the score away, `episodic_life` would reset the game.
 
-It cannot save its emulators. So every game is started from a seed of its own, and the actions since are kept: played
-again, they lead to the same place, bit for bit.
+It cannot save its emulators. So games are started from known seeds, and the actions since are kept: played again, they
+lead to the same place, bit for bit. A start from a seed loads the ROM anew, thirty times the work of a plain one, so it
+is done at the first game's end after SPAN steps; the games in between follow from the seed before them.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from gymnasium.vector.utils import batch_space
 from ..errors import EipoError
 
 ENTRY = "ale_py.vector_env:AtariVectorEnv"
+SPAN = 8192  # steps: seeds cost 2 % of the time then, and going on takes minutes (both: docs/performance.md)
 OURS = {"reward_clipping": "envs.clip_reward", "episodic_life": "envs.options.life_loss", "stack_num": "envs.stack"}
 
 
@@ -54,9 +56,10 @@ class Atari(VectorWrapper):
         obs, reward, terminated, truncated, info = self.env.step(actions)
         self.history.add(actions)
         over = terminated | truncated
-        if over.any():  # it has started these from seeds that it does not tell
-            self.history.next_game(over)
-            obs, started = self.env.reset(seed=self.history.seeds()[over], options={"reset_mask": over})
+        anew = over & (self.history.length >= SPAN)
+        if anew.any():
+            self.history.start_anew(anew)
+            obs, started = self.env.reset(seed=self.history.seeds()[anew], options={"reset_mask": anew})
             info["lives"] = started["lives"]
         self.frames = obs
         if "final_obs" in info:
@@ -69,7 +72,7 @@ class Atari(VectorWrapper):
         return self._seen(obs), reward, terminated, truncated, info
 
     def get_state(self) -> dict[str, Any]:
-        """The games' seeds, the actions since, and a checksum of what they led to."""
+        """The seeds, the actions since, and a checksum of what they led to."""
         return {**self.history.state(), "lives": self.lives, "frames": zlib.crc32(self.frames.tobytes())}
 
     def set_state(self, state: dict[str, Any]) -> None:
@@ -96,16 +99,16 @@ class History:
 
     def __init__(self, num: int) -> None:
         self.base = 0
-        self.game = np.zeros(num, np.int64)  # (N,) games that each environment has finished
-        self.length = np.zeros(num, np.int64)  # (N,) steps of the present one
-        self.actions: list[np.ndarray] = []  # each (N, ...), at least of the longest present game
+        self.game = np.zeros(num, np.int64)  # (N,) starts from a seed before the last one
+        self.length = np.zeros(num, np.int64)  # (N,) steps since the last one
+        self.actions: list[np.ndarray] = []  # each (N, ...), at least of the longest length
 
     def start(self, seed: int | None) -> None:
         self.base = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else seed
         self.game[:], self.length[:], self.actions = 0, 0, []
 
     def seeds(self) -> np.ndarray:
-        """(N,) of the present games: environment i begins with base + i."""
+        """(N,) of the last starts: environment i begins with base + i."""
         later = [
             int(np.random.SeedSequence([self.base, i, game]).generate_state(1)[0]) % 2**31 if game else self.base + i
             for i, game in enumerate(self.game.tolist())
@@ -116,9 +119,9 @@ class History:
         self.actions.append(actions.astype(np.uint8) if actions.ndim == 1 else actions.copy())
         self.length += 1
 
-    def next_game(self, over: np.ndarray) -> None:
-        self.game[over] += 1
-        self.length[over] = 0
+    def start_anew(self, which: np.ndarray) -> None:
+        self.game[which] += 1
+        self.length[which] = 0
         if len(self.actions) > 2 * self.length.max() + 100:
             self._trim()
 
