@@ -6,7 +6,9 @@ import gymnasium as gym
 import numpy as np
 import pytest
 import torch
+import torch.nn.functional as F
 
+from eipo import encoders
 from eipo.config import Net
 from eipo.encoders import Encoder
 from eipo.errors import EipoError
@@ -174,3 +176,29 @@ def test_bf16_is_close_to_fp32_and_its_heads_are_fp32(memory: str) -> None:
         assert values[-1].dtype == torch.float32
     difference = (values[0] - values[1]).abs().max()
     assert 0 < difference < 0.03  # bf16 has 8 bits: values near 1 are off by up to 0.004 a product
+
+
+@pytest.mark.parametrize("shape", [(1, 84, 84), (1, 12, 20), (1, 84, 83), (3, 84, 84)])
+def test_a_convolution_read_by_columns_is_the_same_function(shape: tuple[int, ...]) -> None:
+    """One channel, width a multiple of the stride: columns become channels. Else nothing changes."""
+    torch.manual_seed(0)
+    x, conv = torch.randn(3, *shape), encoders.Conv(shape[0], 5, 8, 4)
+    y = conv(x)
+    expected = F.conv2d(x, conv.weight, conv.bias, 4)
+    up = torch.randn_like(y)
+    torch.testing.assert_close(y, expected, rtol=1e-4, atol=1e-4)
+    of = list(conv.parameters())
+    for got, wanted in zip(torch.autograd.grad(y, of, up), torch.autograd.grad(expected, of, up), strict=True):
+        torch.testing.assert_close(got, wanted, rtol=1e-3, atol=1e-3)
+
+
+def test_flattened_images_have_a_gradient_with_the_channels_last() -> None:
+    x = torch.randn(2, 3, 4, 5).contiguous(memory_format=torch.channels_last).requires_grad_()
+    up = torch.randn(2, 60)
+    got: list[torch.Tensor] = []
+    through = x * 1.0
+    through.register_hook(got.append)
+    (encoders.Flatten()(through) * up).sum().backward()
+    assert torch.equal(got[0], up.reshape(2, 3, 4, 5))
+    assert got[0].is_contiguous(memory_format=torch.channels_last)
+    assert torch.equal(x.grad, up.reshape(2, 3, 4, 5))

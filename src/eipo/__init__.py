@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 from typing import TYPE_CHECKING, Any
 
 from .envs import register as _register
@@ -29,6 +30,11 @@ __all__ = [
     "make_config", "resume", "train", "train_config",
 ]  # fmt: skip
 __version__ = "0.1.0"
+
+# Torch's threads wait in a loop for their next work, a millisecond and more, in which emulators and physics could have
+# the core. Read by the OpenMP runtime as torch loads; docs/performance.md says what it is worth.
+if "OMP_WAIT_POLICY" not in os.environ:
+    os.environ.setdefault("GOMP_SPINCOUNT", "20000")
 
 _register()
 
