@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -51,3 +54,15 @@ def test_compiled_networks_are_the_same_ones(monkeypatch: pytest.MonkeyPatch) ->
     assert list(results[0]) == list(results[1])
     for name, value in results[0].items():
         torch.testing.assert_close(value, results[1][name])
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [({}, "20000"), ({"GOMP_SPINCOUNT": "7"}, "7"), ({"OMP_WAIT_POLICY": "ACTIVE"}, "None")],
+)
+def test_threads_that_wait_give_way_unless_the_user_has_said_how_they_wait(before: dict[str, str], after: str) -> None:
+    """Set before torch is loaded, which reads it then."""
+    code = "import eipo, os, sys; assert 'torch' not in sys.modules; print(os.environ.get('GOMP_SPINCOUNT'))"
+    env = {k: v for k, v in os.environ.items() if k not in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")} | before
+    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == after
