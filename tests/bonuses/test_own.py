@@ -139,6 +139,11 @@ def test_numbers_of_a_vector_environment_without_masks() -> None:
     assert infos.numbers(info, "x", over, "here").tolist() == [1.0, 5.0]
 
 
+def test_a_term_where_all_episodes_end_at_once_and_a_reset_says_nothing() -> None:
+    over = np.array([True, True])
+    assert infos.numbers({"final_info": {"x": np.array([3.0, 4.0])}}, "x", over, "here").tolist() == [3.0, 4.0]
+
+
 # The unit
 
 
