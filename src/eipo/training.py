@@ -57,7 +57,7 @@ class Training:
             self.bonus = make_bonus(config.bonus, *spaces, config.envs.num, bonus).to(device)
             in_precision(self.bonus, precision)
         if config.compute.compile:
-            compute.compile_networks([self.agent.encoder, self.bonus])
+            compute.compile_networks([self.agent.encoder, self.bonus], device)
         self.envs.hand_on(self.bonus.terms)
         self.generator = torch.Generator(device).manual_seed(int(seeds[1]))
         gamma, num = config.ppo.gamma, config.envs.num
