@@ -96,7 +96,17 @@ class Workers(AsyncVectorEnv):
 
     def __init__(self, makes: Sequence[Make], name: str, timeout: float) -> None:
         self.name, self.timeout, self.broken = name, timeout, False
-        super().__init__(list(makes), autoreset_mode=AutoresetMode.SAME_STEP)
+        try:
+            super().__init__(list(makes), autoreset_mode=AutoresetMode.SAME_STEP)
+        except EipoError:
+            self.close()
+            raise
+
+    def _check_spaces(self) -> None:
+        """Gymnasium's first question to the workers, which it lets them answer when they like: so one comes before it,
+        with a time limit, and those that hang or die while they make their environment are noticed."""
+        self._asked(lambda: self.call_async("metadata"), self.call_wait)
+        super()._check_spaces()
 
     def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         return self._asked(lambda: self.reset_async(seed, options), self.reset_wait)
