@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 import worlds
-from gymnasium.vector import SyncVectorEnv
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 import eipo
 from eipo import cli
@@ -20,6 +20,7 @@ from eipo.bonuses import Info, make_bonus
 from eipo.config import Bonus as BonusConfig
 from eipo.config import Envs, check
 from eipo.envs import infos
+from eipo.envs.batch import Batch
 from eipo.envs.make import make_batch
 from eipo.errors import EipoError
 from eipo.presets import METHODS, make_config
@@ -105,13 +106,23 @@ def test_a_method_without_a_bonus_refuses_one() -> None:
 # Terms of the step's info
 
 
-def test_terms_are_those_of_the_step_also_where_an_episode_ended(make_agent: Callable) -> None:
+def many(form: str) -> Batch:
+    """Three lines, in one of the forms that many environments may have."""
+    if form in ("sync", "async", "threads"):
+        return make_batch(LINE, Envs(num=3, vector=form))
+    mode = AutoresetMode(form)
+    return make_batch("lines", Envs(num=3), factory=lambda: SyncVectorEnv([worlds.Line] * 3, autoreset_mode=mode))
+
+
+@pytest.mark.parametrize("form", ["sync", "async", "threads", *(m.value for m in AutoresetMode)])
+def test_terms_are_those_of_the_step_also_where_an_episode_ended(make_agent: Callable, form: str) -> None:
     """+1 for a move to the right, -1 to the left; the reset behind an end says 99."""
-    envs = make_batch(LINE, Envs(num=3))
+    envs = many(form)
     envs.reset(0)
     envs.hand_on(("progress",))
     agent = make_agent(envs)
     rollout = collect(envs, agent, ["EI"], 40, Carry.start(agent, 3), torch.Generator().manual_seed(0))
+    envs.close()
     assert rollout.done.any()
     assert torch.equal(rollout.terms["progress"], 2.0 * rollout.action - 1.0)
     assert torch.equal(Info("progress").reward(rollout), rollout.terms["progress"])
