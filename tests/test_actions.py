@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import math
+from pathlib import Path
+from typing import Any
+
 import gymnasium as gym
 import numpy as np
 import pytest
 import torch
 from torch.distributions import Categorical, Normal, kl_divergence
 
+import eipo
 from eipo.actions import Gaussian, make_actions
 from eipo.errors import EipoError
 
@@ -115,3 +120,31 @@ def test_a_number_beyond_the_bounds_is_clipped_for_the_environment_only() -> Non
 def test_other_action_spaces_are_refused(space: gym.Space) -> None:
     with pytest.raises(EipoError, match="not supported"):
         make_actions(space)
+
+
+class Strict(gym.Env):
+    """Takes nothing that is not of its space."""
+
+    def __init__(self, space: gym.Space) -> None:
+        self.observation_space, self.action_space = spaces.Box(-1, 1, (2,), np.float32), space
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        super().reset(seed=seed)
+        return self.np_random.uniform(-1, 1, 2).astype(np.float32), {}
+
+    def step(self, action: Any) -> Any:
+        assert self.action_space.contains(action), action
+        return self.np_random.uniform(-1, 1, 2).astype(np.float32), 1.0, False, self.np_random.random() < 0.2, {}
+
+
+@pytest.mark.parametrize("space", SPACES, ids=str)
+def test_every_space_trains_with_two_policies_and_a_bonus_that_reads_actions(space: gym.Space, tmp_path: Path) -> None:
+    settings = {"envs.num": 2, "envs.steps": 8, "net.dense": 8, "bonus.features": 8, "bonus.share": 1.0,
+                "ppo.epochs": 1, "compute.threads": 1}  # fmt: skip
+    run = eipo.train(lambda: Strict(space), method="dc", bonus="icm", steps=32, settings=settings, out=tmp_path / "run")
+    for metrics in run.metrics:
+        assert all(math.isfinite(metrics[key]) for key in ("loss_E", "loss_EI", "kl_E_EI", "loss_bonus", "entropy_EI"))
+    agent = eipo.load(tmp_path / "run")
+    for deterministic in (False, True):
+        action, _ = agent.act(np.zeros(2, np.float32), deterministic=deterministic)
+        assert space.contains(np.asarray(action, space.dtype)[()])

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
+import re
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from tests.test_training import latest, run
-from torch import nn
 
+from eipo.errors import EipoError
 from eipo.presets import make_config
 from eipo.training import Run, Training
 
@@ -30,27 +33,41 @@ def test_bf16_and_fp32_learn_the_same(env: str, memory: str, chance: float) -> N
     assert 0 < max(apart) < 0.25  # their paths differ by rounding alone
 
 
+SMALL = {
+    "envs.num": 4, "envs.steps": 8, "net.dense": 8, "bonus.features": 8, "compute.threads": 1, "ppo.epochs": 1,
+    "ppo.minibatches": 1,
+}  # fmt: skip
+
+
+def weights(env: str, **settings: Any) -> dict[str, torch.Tensor]:
+    """Of the agent and the bonus, after two iterations: one rollout, learning, and another."""
+    preset = "classic" if env.startswith("CartPole") else "atari-ff"
+    training = Training(make_config(env, preset=preset, steps=64, settings={**SMALL, **settings}))
+    for _ in range(2):
+        training.iterate()
+    state = training.agent.state_dict() | training.bonus.state_dict(prefix="bonus.")
+    training.close()
+    return state
+
+
 def test_compiled_networks_are_the_same_ones(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By a compiler that changes nothing: what is compiled is what runs, and weights keep their names."""
-    compile_, asked = nn.Module.compile, []
+    """By a compiler that changes nothing: what is compiled is what runs, whole, and weights keep their names."""
+    compile_, asked, layers = torch.compile, [], []
 
-    def eager(module: nn.Module, **options: Any) -> None:
-        asked.append(module)
-        compile_(module, backend="eager", **options)
+    def reading(graph: torch.fx.GraphModule, inputs: Any) -> Any:
+        layers.append(sum("linear" in str(node.target) for node in graph.graph.nodes))
+        return graph.forward
 
-    monkeypatch.setattr(nn.Module, "compile", eager)
-    settings = {
-        "envs.num": 4, "envs.steps": 8, "net.dense": 8, "bonus.features": 8, "compute.threads": 1, "ppo.epochs": 1,
-        "ppo.minibatches": 1,
-    }  # fmt: skip
-    results = []
-    for compiled in (False, True):
-        training = Training(make_config("CartPole-v1", steps=64, settings={**settings, "compute.compile": compiled}))
-        for _ in range(2):
-            training.iterate()
-        results.append(training.agent.state_dict())
-        training.close()
-    assert len(asked) == 3  # the encoder's layers, the bonus' target and predictor
+    def eager(function: Any, **options: Any) -> Any:
+        asked.append(function)
+        return compile_(function, backend=reading, **options)
+
+    monkeypatch.setattr(torch, "compile", eager)
+    results = [weights("CartPole-v1", **{"compute.compile": compiled}) for compiled in (False, True)]
+    assert len(asked) == 4  # whether it works at all; the encoder's layers, the bonus' target and predictor
+    # Each once for acting and once for learning: the trial has no layer, encoder and target two, the predictor four.
+    assert set(layers) == {0, 2, 4}
+    assert layers.count(2) >= 3
     assert list(results[0]) == list(results[1])
     for name, value in results[0].items():
         torch.testing.assert_close(value, results[1][name])
@@ -66,3 +83,26 @@ def test_threads_that_wait_give_way_unless_the_user_has_said_how_they_wait(befor
     env = {k: v for k, v in os.environ.items() if k not in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")} | before
     done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == after
+
+
+def test_a_missing_compiler_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from torch._inductor import config
+
+    torch._dynamo.reset()
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
+    with config.patch({"cpp.cxx": (None, "no-such-compiler")}), pytest.raises(EipoError) as e:
+        weights("CartPole-v1", **{"compute.compile": True, "compute.device": "cpu"})
+    assert re.fullmatch(
+        r"compute\.compile=true: torch\.compile does not work here \(.*no-such-compiler.*leave it", str(e.value)
+    )
+
+
+@pytest.mark.slow  # minutes of compiling
+@pytest.mark.skipif(shutil.which("g++") is None, reason="no C++ compiler on this machine")
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+@pytest.mark.parametrize("env", ["CartPole-v1", "ALE/Breakout-v5"])
+def test_compiled_for_this_machine_they_learn_the_same(env: str, precision: str) -> None:
+    torch._dynamo.reset()
+    results = [weights(env, **{"compute.compile": on, "compute.precision": precision}) for on in (False, True)]
+    for name, value in results[0].items():
+        torch.testing.assert_close(value, results[1][name], rtol=0.02, atol=1e-4)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import gymnasium as gym
 import pytest
 import torch
 from torch import Tensor, nn
 
+import eipo
 from eipo import gradients
 from eipo.methods import Targets
 from eipo.rollout import Rollout
@@ -91,3 +93,40 @@ def test_a_large_critic_loss_does_not_drown_the_policies(stage: Callable, make_l
 def test_apart_shards_do_not_change_the_update(stage: Callable, make_learner: Callable) -> None:
     one, two = (shared_gradient(stage, make_learner, 10.0, clip_apart=True, shards=n) for n in (1, 2))
     torch.testing.assert_close(one, two, rtol=1e-4, atol=1e-6)
+
+
+# The task reward's unit, in whole runs
+
+
+def in_unit(unit: float, method: str, iterations: int, **settings: object) -> list[dict]:
+    """Metrics of a run on the three contexts (chance earns 1/3), its task reward in another unit."""
+
+    def world() -> gym.Env:
+        return gym.wrappers.TransformReward(gym.make("eipo-test/Context-v0"), lambda r: unit * r)
+
+    small = {"envs.num": 16, "envs.steps": 32, "ppo.lr": 3e-3, "bonus.features": 8, "compute.threads": 1}
+    return eipo.train(world, method=method, steps=iterations * 512, settings=small | settings).metrics
+
+
+@pytest.mark.parametrize("method", ["en", "dy", "dc", "eipo", "hepo"])
+def test_where_the_task_reward_is_scaled_its_unit_is_nothing_to_the_run(method: str) -> None:
+    """Bit for bit, for a power of two: policies, critics, alpha and the gradient's norm."""
+    raw = ("return", "return_E", "return_EI", "return_I", "return_mixed", "reward")
+    one, other = (in_unit(unit, method, 4, **{"method.switch": "alternate"}) for unit in (1.0, 1024.0))
+    for a, b in zip(one, other, strict=True):
+        assert a["grad_norm"] > 0
+        for key in a.keys() - {*raw, "steps_per_second", "acting_share"}:
+            assert a[key] == b[key] or a[key] != a[key], key
+        for key in raw:
+            assert b[key] == (None if a[key] is None else pytest.approx(1024 * a[key]))
+
+
+def test_where_it_is_not_one_bound_lets_the_critic_drown_the_policy_and_two_do_not() -> None:
+    """EO has the task reward as it is, as in the paper: in units of 1/1000 its critic takes all there is."""
+
+    def learned(unit: float, apart: bool) -> float:
+        return in_unit(unit, "eo", 12, **{"ppo.clip_apart": apart})[-1]["return"] / unit
+
+    assert learned(1.0, apart=False) > 0.95
+    assert learned(1000.0, apart=False) < 0.7
+    assert learned(1000.0, apart=True) > 0.9

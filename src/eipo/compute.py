@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from . import parallel
 from .config import Compute
+from .encoders import Layers
 from .errors import EipoError
 
 M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_MAX = -1, -2, -4  # glibc's malloc.h
@@ -63,15 +64,27 @@ def to_device(array: np.ndarray, device: torch.device) -> Tensor:
     return torch.from_numpy(array.copy())
 
 
-def compile_networks(modules: Iterable[Any]) -> None:
+def compile_networks(modules: Iterable[Any], device: torch.device) -> None:
     """Have torch compile what is read most: each module's networks, in place, so that their weights keep their names.
 
     Batches come in many sizes (the distinct frames of a minibatch), so sizes are left open.
     """
+    try:
+        torch.compile(_something)(torch.zeros(2, device=device))
+    except Exception as e:  # whatever the compilers of this machine come up with
+        why = str(e).strip().splitlines()[0] if str(e).strip() else type(e).__name__
+        raise EipoError(
+            f"compute.compile=true: torch.compile does not work here ({why}); install a C++ compiler (g++), or leave it"
+        ) from e
     for module in modules:
         for network in module.children():
-            if isinstance(network, nn.Sequential):
+            if isinstance(network, Layers):
                 network.compile(dynamic=True)
+
+
+def _something(x: Tensor) -> Tensor:
+    """The least that has to be compiled."""
+    return x.sin() + 1.0
 
 
 def available_cores() -> int:

@@ -46,16 +46,16 @@ class Method:
     alpha_rule: Annotated[
         Literal["paper", "every_max", "observed", "fixed"],
         Doc(
-            "when and on what alpha steps. paper: on the surrogate gap when a max stage ends; every_max: after every "
-            "max iteration; observed: when a max stage ends, on the difference of the task reward a step that each "
-            "policy earned when it acted last; fixed: never"
+            "rule eipo: when and on what alpha steps. paper: on the surrogate gap when a max stage ends; every_max: "
+            "after every max iteration; observed: when a max stage ends, on the difference of the task reward a step "
+            "that each policy earned when it acted last; fixed: never"
         ),
     ] = "paper"
     switch: Annotated[
         Literal["paper", "own", "alternate"],
         Doc(
-            "when stages alternate. paper: J against the iteration before, whichever stage that was; own: against the "
-            "same stage's own last value, none on entering; alternate: after every iteration"
+            "rule eipo: when stages alternate. paper: J against the iteration before, whichever stage that was; own: "
+            "against the same stage's own last value, none on entering; alternate: after every iteration"
         ),
     ] = "paper"
 

@@ -39,6 +39,15 @@ def layer(module: M, gain: float = sqrt(2.0)) -> M:
     return module
 
 
+class Layers(nn.Sequential):
+    """Layers in a row. torch.compile passes over a forward of torch's own; this one it takes, and all that is in it."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        for module in self:
+            x = module(x)
+        return x
+
+
 class Encoder(nn.Module):
     """One observation to F features: convolutions for images (the paper's two), then dense layers."""
 
@@ -63,7 +72,7 @@ class Encoder(nn.Module):
         for _ in range(net.layers):
             layers += [layer(nn.Linear(width, net.dense)), nn.ReLU()]
             width = net.dense
-        self.layers = nn.Sequential(*layers)
+        self.layers = Layers(*layers)
         self.width = width
 
     def forward(self, frames: Tensor) -> Tensor:
@@ -144,7 +153,9 @@ class Conv(nn.Conv2d):
 
     def forward(self, x: Tensor) -> Tensor:
         (s, _), k, w = self.stride, self.kernel_size[0], x.shape[-1]
-        if self.in_channels > 1 or self.padding != (0, 0) or s == 1 or k % s or w % s:
+        whole = k % s == 0 and w % s == 0
+        # torch.compile leaves sizes open, and cannot order the strides of this view without them.
+        if self.in_channels > 1 or self.padding != (0, 0) or s == 1 or not whole or torch.compiler.is_compiling():
             return super().forward(x)
         wide = x.reshape(len(x), -1, w // s, s).permute(0, 3, 1, 2)  # (B, 1, H, W) -> (B, s, H, W / s)
         kernel = self.weight.reshape(-1, k, k // s, s).permute(0, 3, 1, 2)

@@ -24,7 +24,8 @@ def to_json(space: gym.Space) -> dict[str, Any]:
     if isinstance(space, s.Discrete):
         return {"kind": "Discrete", "n": int(space.n), "start": int(space.start)}
     if isinstance(space, s.MultiDiscrete):
-        return {"kind": "MultiDiscrete", "nvec": space.nvec.tolist(), "dtype": str(space.dtype)}
+        start = space.start.tolist()
+        return {"kind": "MultiDiscrete", "nvec": space.nvec.tolist(), "start": start, "dtype": str(space.dtype)}
     if isinstance(space, s.MultiBinary):
         return {"kind": "MultiBinary", "n": list(space.shape)}
     if isinstance(space, s.Dict):
@@ -46,7 +47,8 @@ def from_json(data: dict[str, Any]) -> gym.Space:
     if data["kind"] == "Discrete":
         return s.Discrete(data["n"], start=data["start"])
     if data["kind"] == "MultiDiscrete":
-        return s.MultiDiscrete(np.array(data["nvec"]), dtype=np.dtype(data["dtype"]).type)
+        start = np.array(data["start"]) if "start" in data else None  # older files have none
+        return s.MultiDiscrete(np.array(data["nvec"]), dtype=np.dtype(data["dtype"]).type, start=start)
     if data["kind"] == "MultiBinary":
         return s.MultiBinary(data["n"])
     if data["kind"] == "Dict":

@@ -57,8 +57,8 @@ class Training:
             self.bonus = make_bonus(config.bonus, *spaces, config.envs.num, bonus).to(device)
             in_precision(self.bonus, precision)
         if config.compute.compile:
-            compute.compile_networks([self.agent.encoder, self.bonus])
-        self.envs.terms = self.bonus.terms
+            compute.compile_networks([self.agent.encoder, self.bonus], device)
+        self.envs.hand_on(self.bonus.terms)
         self.generator = torch.Generator(device).manual_seed(int(seeds[1]))
         gamma, num = config.ppo.gamma, config.envs.num
         self.task_scale = RewardScale(num, gamma).to(device) if config.method.normalize_task else None

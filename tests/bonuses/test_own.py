@@ -7,10 +7,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
 import pytest
 import torch
 import worlds
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 import eipo
 from eipo import cli
@@ -18,10 +20,12 @@ from eipo.bonuses import Info, make_bonus
 from eipo.config import Bonus as BonusConfig
 from eipo.config import Envs, check
 from eipo.envs import infos
+from eipo.envs.batch import Batch
 from eipo.envs.make import make_batch
 from eipo.errors import EipoError
 from eipo.presets import METHODS, make_config
 from eipo.rollout import Carry, collect
+from eipo.training import Training
 
 LINE = "eipo-test/Line-v0"
 TINY = {"envs.num": 4, "envs.steps": 24, "net.dense": 16, "compute.threads": 1, "ppo.lr": 3e-3}
@@ -102,16 +106,43 @@ def test_a_method_without_a_bonus_refuses_one() -> None:
 # Terms of the step's info
 
 
-def test_terms_are_those_of_the_step_also_where_an_episode_ended(make_agent: Callable) -> None:
+def many(form: str) -> Batch:
+    """Three lines, in one of the forms that many environments may have."""
+    if form in ("sync", "async", "threads"):
+        return make_batch(LINE, Envs(num=3, vector=form))
+    mode = AutoresetMode(form)
+    return make_batch("lines", Envs(num=3), factory=lambda: SyncVectorEnv([worlds.Line] * 3, autoreset_mode=mode))
+
+
+@pytest.mark.parametrize("form", ["sync", "async", "threads", *(m.value for m in AutoresetMode)])
+def test_terms_are_those_of_the_step_also_where_an_episode_ended(make_agent: Callable, form: str) -> None:
     """+1 for a move to the right, -1 to the left; the reset behind an end says 99."""
-    envs = make_batch(LINE, Envs(num=3))
+    envs = many(form)
     envs.reset(0)
-    envs.terms = ("progress",)
+    envs.hand_on(("progress",))
     agent = make_agent(envs)
     rollout = collect(envs, agent, ["EI"], 40, Carry.start(agent, 3), torch.Generator().manual_seed(0))
+    envs.close()
     assert rollout.done.any()
     assert torch.equal(rollout.terms["progress"], 2.0 * rollout.action - 1.0)
     assert torch.equal(Info("progress").reward(rollout), rollout.terms["progress"])
+
+
+@pytest.mark.parametrize("method", [m for m in METHODS if METHODS[m].bonus])
+def test_mujocos_own_terms_are_bonuses(method: str) -> None:
+    """They are stepped in threads, which make infos only when asked: HalfCheetah's are what Gymnasium's say."""
+    settings = TINY | {"envs.num": 2, "envs.options.max_episode_steps": 7}
+    training = Training(
+        make_config("HalfCheetah-v5", method=method, bonus="info:reward_forward", steps=48, settings=settings)
+    )
+    rollout, _ = training.iterate()
+    training.close()
+    peer = SyncVectorEnv([lambda: gym.make("HalfCheetah-v5", max_episode_steps=7)] * 2)
+    peer.reset(seed=int(np.random.SeedSequence(0).generate_state(3)[2]) % 2**31)
+    assert rollout.done[6].all()
+    for t in range(7):  # the last one ends both episodes
+        info = peer.step(rollout.action[t].numpy().clip(-1, 1))[4]
+        assert rollout.terms["reward_forward"][t].numpy() == pytest.approx(info["reward_forward"], rel=1e-5)
 
 
 def test_a_shaping_term_teaches() -> None:
@@ -137,6 +168,11 @@ def test_numbers_of_a_vector_environment_without_masks() -> None:
     assert infos.numbers({"x": np.array([1, 2])}, "x", over, "here").tolist() == [1.0, 2.0]
     info = {"x": np.array([1.0, 9.0]), "final_info": {"x": np.array([0.0, 5.0]), "_x": np.array([False, True])}}
     assert infos.numbers(info, "x", over, "here").tolist() == [1.0, 5.0]
+
+
+def test_a_term_where_all_episodes_end_at_once_and_a_reset_says_nothing() -> None:
+    over = np.array([True, True])
+    assert infos.numbers({"final_info": {"x": np.array([3.0, 4.0])}}, "x", over, "here").tolist() == [3.0, 4.0]
 
 
 # The unit

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
 import time
@@ -186,6 +187,28 @@ def test_a_worker_that_hangs_or_dies_is_an_error_that_names_it(how: str, expecte
     envs.close()
     assert time.monotonic() - began < 10
     assert not any(process.is_alive() for process in envs.venv.processes)
+
+
+class Unborn(Mixture):
+    """The second worker hangs, or dies, while it makes its environment."""
+
+    def __init__(self, how: str) -> None:
+        super().__init__(2)
+        if multiprocessing.current_process().name.endswith("-1"):
+            if how == "hangs":
+                time.sleep(60)
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+@pytest.mark.parametrize(
+    ("how", "expected"),
+    [("hangs", r"mine: worker 1 did not answer within 3 s"), ("dies", "mine: worker 1 died with exit code -9")],
+)
+def test_a_worker_that_hangs_or_dies_at_its_start_is_an_error_that_names_it(how: str, expected: str) -> None:
+    before = set(multiprocessing.active_children())
+    with pytest.raises(eipo.EipoError, match=expected):
+        make_batch("mine", Envs(num=2, vector="async", timeout=3.0, options={"how": how}), factory=Unborn)
+    assert set(multiprocessing.active_children()) <= before
 
 
 def test_a_factory_must_make_environments() -> None:

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from .. import parallel
 from ..actions import make_actions
 from ..core.moments import RunningMoments
-from ..encoders import convolutions, layer
+from ..encoders import Layers, convolutions, layer
 from ..inputs import observation_input
 from ..rollout import Rollout
 from .base import Bonus, Take, drawn
@@ -84,7 +84,7 @@ class InverseDynamics(Whitened):
         return -self.actions.log_prob(params, action).mean()
 
 
-class Network(nn.Sequential):
+class Network(Layers):
     """Layers, in bf16 where the run has it; the last one, like all heads, is fp32."""
 
     bf16 = False

@@ -12,6 +12,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from .. import packing
 from ..errors import EipoError, said_by
 from . import infos, state
+from .vector import Threads
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,12 @@ class Batch:
             self.mode = AutoresetMode(venv.metadata["autoreset_mode"])
         except (KeyError, ValueError) as e:
             raise EipoError(f"{env_id}: its metadata names no autoreset_mode (gymnasium.vector.AutoresetMode)") from e
+
+    def hand_on(self, terms: tuple[str, ...]) -> None:
+        """Put numbers of the steps' infos into the steps, by these keys."""
+        self.terms = terms
+        if isinstance(self.venv, Threads):
+            self.venv.with_infos = bool(terms)
 
     def reset(self, seed: int) -> np.ndarray:
         """Start all episodes; environment i is seeded seed + i."""

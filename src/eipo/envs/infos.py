@@ -25,6 +25,8 @@ def numbers(info: dict[str, Any], key: str, over: np.ndarray, where: str) -> np.
 
 def _put(values: np.ndarray, info: dict[str, Any], key: str, which: np.ndarray, where: str) -> None:
     """The numbers of some environments, into `values`; every one of them must have it."""
+    if not which.any():
+        return
     there = info.get(f"_{key}", np.ones_like(which)) if key in info else np.zeros_like(which)
     missing = np.flatnonzero(which & ~there)
     if len(missing):

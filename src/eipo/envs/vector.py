@@ -39,9 +39,11 @@ def mujoco_warns_once() -> Iterator[None]:
 class Threads(VectorEnv):
     """Environments stepped by threads, under SAME_STEP: for simulators that let go of Python's lock, as MuJoCo does.
 
-    Each environment is Gymnasium's own, so observations, rewards and ends are those of `SyncVectorEnv`. Infos are left
-    out: building them costs as much as a step.
+    Each environment is Gymnasium's own, so observations, rewards and ends are those of `SyncVectorEnv`. Infos are made
+    only `with_infos`, since building them costs as much as a step; they are the step's own also where an episode ended.
     """
+
+    with_infos = False
 
     def __init__(self, makes: Sequence[Make], threads: int) -> None:
         self.envs = [make() for make in makes]
@@ -62,18 +64,21 @@ class Threads(VectorEnv):
         each = list(iterate(self.action_space, actions))
         n = self.num_envs
         obs: list[Any] = [None] * n
-        last = np.full(n, None, object)
+        last, said = np.full(n, None, object), [dict[str, Any]()] * n
         reward, terminated, truncated = np.zeros(n), np.zeros(n, bool), np.zeros(n, bool)
 
         def work(share: range) -> None:
             for i in share:
-                obs[i], reward[i], terminated[i], truncated[i], _ = self.envs[i].step(each[i])
+                obs[i], reward[i], terminated[i], truncated[i], said[i] = self.envs[i].step(each[i])
                 if terminated[i] or truncated[i]:
                     last[i] = obs[i]
                     obs[i], _ = self.envs[i].reset()
 
         list(self.pool.map(work, self.shares))
-        return self._joined(obs), reward, terminated, truncated, {"final_obs": last}
+        infos: dict[str, Any] = {}
+        for i, one in enumerate(said if self.with_infos else []):
+            infos = self._add_info(infos, one, i)
+        return self._joined(obs), reward, terminated, truncated, infos | {"final_obs": last}
 
     def _joined(self, obs: list[Any]) -> Any:
         space = self.single_observation_space
@@ -91,7 +96,17 @@ class Workers(AsyncVectorEnv):
 
     def __init__(self, makes: Sequence[Make], name: str, timeout: float) -> None:
         self.name, self.timeout, self.broken = name, timeout, False
-        super().__init__(list(makes), autoreset_mode=AutoresetMode.SAME_STEP)
+        try:
+            super().__init__(list(makes), autoreset_mode=AutoresetMode.SAME_STEP)
+        except EipoError:
+            self.close()
+            raise
+
+    def _check_spaces(self) -> None:
+        """Gymnasium's first question to the workers, which it lets them answer when they like: so one comes before it,
+        with a time limit, and those that hang or die while they make their environment are noticed."""
+        self._asked(lambda: self.call_async("metadata"), self.call_wait)
+        super()._check_spaces()
 
     def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         return self._asked(lambda: self.reset_async(seed, options), self.reset_wait)
