@@ -72,11 +72,16 @@ STEPS = 20 * 40
 Tried = Iterator[bool]
 
 
+def heard() -> None:
+    """In the child: a shell's background jobs ignore SIGINT, and what they start would inherit it."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def start(*settings: str, env: str = "world:Faulty-v0", steps: int = STEPS) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "eipo", "train", env, "--method", "en", "--steps", str(steps), "--out", "run"]
     return subprocess.Popen(
         [*command, "--set", *SMALL, *settings], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True,
-        start_new_session=True, env={**os.environ, "OMP_NUM_THREADS": "1"},
+        start_new_session=True, env={**os.environ, "OMP_NUM_THREADS": "1"}, preexec_fn=heard,
     )  # fmt: skip
 
 
@@ -86,8 +91,13 @@ def wait_for_checkpoint(process: subprocess.Popen[str], iteration: int) -> None:
 
 
 def ended_well(process: subprocess.Popen[str], code: int, line: str) -> bool:
-    """Exit code, one line, no traceback, nobody left over."""
-    _, err = process.communicate(timeout=120)
+    """In time, exit code, one line, no traceback, nobody left over."""
+    try:
+        _, err = process.communicate(timeout=120)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        return False
     errors = [text for text in err.splitlines() if text.startswith(("eipo: error", "eipo: stopped"))]
     good = process.returncode == code and "Traceback" not in err
     if line:

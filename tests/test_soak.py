@@ -100,6 +100,10 @@ def test_a_long_run_gathers_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         after(keeper)
 
     monkeypatch.setattr(Keeper, "after_iteration", watched)
-    with pytest.raises(KeyboardInterrupt):
-        eipo.train(env, method=method, steps=10**9, settings={**SETTINGS, **more}, out=tmp_path / "run")
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            eipo.train(env, method=method, steps=10**9, settings={**SETTINGS, **more}, out=tmp_path / "run")
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert_flat(figures, "20 iterations of one run", warm=3)
