@@ -28,6 +28,7 @@ import eipo
 from eipo.archive import MANIFEST, MEMBERS, RUN
 from eipo.cli import main
 from eipo.errors import EipoError
+from eipo.sharing import find_agent
 
 SMALL = {
     "envs.num": 4, "envs.steps": 10, "net.dense": 8, "net.width": 8, "bonus.features": 8, "compute.threads": 1,
@@ -188,6 +189,9 @@ def test_a_link_and_a_member_twice(parts: dict[str, bytes], tmp_path: Path) -> N
     refused(made(tmp_path, box.getvalue()), "has a member twice")
 
 
+BOX = {"kind": "Box", "low": 0, "high": 1, "dtype": "uint8"}
+
+
 def changed(parts: dict[str, bytes], **values: Any) -> dict[str, bytes]:
     return sealed({**parts, "agent.json": json.dumps({**json.loads(parts["agent.json"]), **values}).encode()})
 
@@ -202,8 +206,11 @@ def changed(parts: dict[str, bytes], **values: Any) -> dict[str, bytes]:
         ({"policies": ["E"]}, "has shape"),
         ({"action_space": {"kind": "Discrete", "n": 10**15, "start": 0}}, "no readable agent"),
         ({"action_space": {"kind": "os.system"}}, "not known to this version"),
-        ({"observation_space": {"kind": "Box", "low": 0, "high": 1, "shape": [10**9], "dtype": "uint8"}}, "too large"),
+        ({"observation_space": {**BOX, "shape": [10**9]}}, "too large"),
         ({"observation_space": {"kind": "MultiBinary", "n": [10**9]}}, "too large"),
+        ({"observation_space": {"kind": "Dict", "spaces": {"a": {**BOX, "shape": [10**10]}}}}, "too large"),
+        ({"observation_space": {"kind": "Tuple", "spaces": [{**BOX, "shape": [10**7]}] * 11}}, "too large"),
+        ({"observation_space": {**BOX, "shape": [3], "dtype": "S1000000000"}}, "is no type of number"),
         ({"observation_space": None}, "no readable agent"),
         ({"format": 2}, "has format 2, this eipo reads up to 1"),
         ({"format": "1"}, "'1' is no format"),
@@ -243,7 +250,7 @@ def in_memory() -> Iterator[Path]:
 def test_fuzzing_raises_the_one_error(parts: dict[str, bytes], in_memory: Path, data: st.DataObject) -> None:
     """Bytes changed anywhere in the file, members changed under a manifest that fits, fields of the JSON replaced."""
     path = in_memory / "fuzzed.zip"
-    kind = data.draw(st.sampled_from(["bytes", "member", "field", "cut"]))
+    kind = data.draw(st.sampled_from(["bytes", "member", "field", "setting", "cut"]))
     if kind in ("bytes", "cut"):
         raw = packed(parts)
         # most of it is weights, in which nothing is decided: rather the ends, where the zip's own records are
@@ -254,9 +261,13 @@ def test_fuzzing_raises_the_one_error(parts: dict[str, bytes], in_memory: Path, 
         new = data.draw(st.binary(max_size=40) | values.map(lambda v: json.dumps(v).encode()))
         made = packed(sealed({**parts, name: new}))
     else:
-        name = data.draw(st.sampled_from([RUN, "agent.json"]))
-        whole = json.loads(parts[name])
-        whole[data.draw(st.sampled_from(sorted(whole)))] = data.draw(values)
+        name = RUN if kind == "setting" else data.draw(st.sampled_from([RUN, "agent.json"]))
+        within = whole = json.loads(parts[name])
+        if kind == "setting":
+            within = whole["config"]
+            section = data.draw(st.sampled_from([k for k, v in within.items() if isinstance(v, dict)] + [None]))
+            within = within if section is None else within[section]
+        within[data.draw(st.sampled_from(sorted(within)))] = data.draw(values)
         made = packed(sealed({**parts, name: json.dumps(whole).encode()}))
     path.write_bytes(made)
     with contextlib.suppress(EipoError):
