@@ -271,4 +271,4 @@ def test_fuzzing_raises_the_one_error(parts: dict[str, bytes], in_memory: Path, 
         made = packed(sealed({**parts, name: json.dumps(whole).encode()}))
     path.write_bytes(made)
     with contextlib.suppress(EipoError):
-        eipo.load(path)
+        find_agent(path)  # what `eipo evaluate` reads: the agent, as eipo.load does, and the configuration
