@@ -7,13 +7,11 @@ import dataclasses
 import hashlib
 import io
 import json
-import os
 import pickle
 import stat
-import tempfile
 import warnings
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -236,13 +234,6 @@ values = st.recursive(
     lambda x: st.lists(x, max_size=3) | st.dictionaries(st.sampled_from(["kind", "n", "shape", "low"]), x, max_size=3),
     max_leaves=6,
 )  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def in_memory() -> Iterator[Path]:
-    """A place where files cost nothing: a thousand small ones on a disk take longer than all that is tested."""
-    with tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as directory:
-        yield Path(directory)
 
 
 @settings(max_examples=2000, deadline=None, suppress_health_check=list(HealthCheck), database=None)
