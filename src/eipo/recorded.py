@@ -56,6 +56,8 @@ def _is(value: Any, kind: Any) -> bool:
         return value in typing.get_args(kind)
     if isinstance(value, bool) or kind is bool:
         return isinstance(value, bool) and kind is bool
+    if kind is int and isinstance(value, float):
+        return value.is_integer()  # earlier versions kept steps=4e6 as it was given
     return isinstance(value, int | float if kind is float else typing.get_origin(kind) or kind)
 
 
