@@ -86,7 +86,7 @@ def test_many_runs_leave_nothing_behind(tmp_path: Path) -> None:
 def test_a_long_run_gathers_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Checkpoints after each iteration, evaluations after each fifth; then Ctrl-C.
 
-    An iteration's metrics, which the run returns at its end, take about 3 KB: longer iterations, so that these are few.
+    An iteration's metrics, which the run returns at its end, take about 2 KB: longer iterations, so that these are few.
     """
     env, method, more = KINDS[0]
     more = {**more, "envs.steps": 512}
