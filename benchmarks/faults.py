@@ -72,11 +72,16 @@ STEPS = 20 * 40
 Tried = Iterator[bool]
 
 
+def heard() -> None:
+    """In the child: a shell's background jobs ignore SIGINT, and what they start would inherit it."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def start(*settings: str, env: str = "world:Faulty-v0", steps: int = STEPS) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "eipo", "train", env, "--method", "en", "--steps", str(steps), "--out", "run"]
     return subprocess.Popen(
         [*command, "--set", *SMALL, *settings], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True,
-        start_new_session=True, env={**os.environ, "OMP_NUM_THREADS": "1"},
+        start_new_session=True, env={**os.environ, "OMP_NUM_THREADS": "1"}, preexec_fn=heard,
     )  # fmt: skip
 
 
@@ -86,8 +91,13 @@ def wait_for_checkpoint(process: subprocess.Popen[str], iteration: int) -> None:
 
 
 def ended_well(process: subprocess.Popen[str], code: int, line: str) -> bool:
-    """Exit code, one line, no traceback, nobody left over."""
-    _, err = process.communicate(timeout=120)
+    """In time, exit code, one line, no traceback, nobody left over."""
+    try:
+        _, err = process.communicate(timeout=120)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        return False
     errors = [text for text in err.splitlines() if text.startswith(("eipo: error", "eipo: stopped"))]
     good = process.returncode == code and "Traceback" not in err
     if line:
@@ -103,12 +113,13 @@ def ended_well(process: subprocess.Popen[str], code: int, line: str) -> bool:
 
 
 def goes_on(iterations: int = 40) -> bool:
-    """From a whole checkpoint, to the end."""
+    """From a whole checkpoint, to the end, in a process of its own."""
     Path("mended").touch()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         Checkpoints(Path("run"), 1).newest()
-    done = subprocess.run([sys.executable, "-m", "eipo", "train", "--resume", "run"], capture_output=True)
+    command = [sys.executable, "-m", "eipo", "train", "--resume", "run", "--steps", str(iterations * 20)]
+    done = subprocess.run(command, capture_output=True)
     return done.returncode == 0 and len(Path("run/metrics.jsonl").read_text().splitlines()) == iterations
 
 
@@ -145,8 +156,7 @@ def stopped(number: signal.Signals, code: int) -> Callable[[random.Random], Trie
                 process.send_signal(number)
                 good = ended_well(process, code, "" if code < 0 else "keeps a checkpoint of iteration")
                 at = Checkpoints(Path("run"), 1).iteration() or 0
-                eipo.resume("run", steps=(at + 2) * 20)
-                yield good and len(Path("run/metrics.jsonl").read_text().splitlines()) == at + 2
+                yield good and goes_on(at + 2)
 
     return tries
 

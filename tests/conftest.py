@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
@@ -101,6 +105,14 @@ for _name, _cls in {"Scripted": Scripted, "Context": Context, "Recall": Recall}.
 
 ALL_POLICIES = ("E", "EI")
 ALL_CRITICS = ("E__E", "E__EI", "I__EI")
+
+
+@pytest.fixture
+def in_memory() -> Iterator[Path]:
+    """A directory where flushing costs nothing."""
+    directory = Path(tempfile.mkdtemp(dir="/dev/shm" if os.path.isdir("/dev/shm") else None))
+    yield directory
+    shutil.rmtree(directory)
 
 
 @pytest.fixture

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import typing
 from typing import Any, Literal
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import settings as how
@@ -128,6 +130,14 @@ def test_the_smallest_run_is_one_iteration() -> None:
 def test_a_repeated_frame_has_no_stack() -> None:
     with pytest.raises(EipoError, match=r"envs\.stack with envs\.repeats"):
         check(with_settings(CONFIG, ["envs.stack=4", "envs.repeats=true"]))
+
+
+def test_steps_and_seed_are_whole_numbers_however_python_writes_them() -> None:
+    config = make_config("CartPole-v1", steps=4e6, seed=np.int64(3))  # type: ignore[arg-type]
+    assert json.dumps([config.steps, config.seed]) == "[4000000, 3]"
+    for bad in (1.5, float("inf"), "many", None):
+        with pytest.raises(EipoError, match="expected a whole number"):
+            make_config("CartPole-v1", steps=bad)  # type: ignore[arg-type]
 
 
 def test_a_negative_seed_is_refused() -> None:

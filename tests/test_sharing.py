@@ -26,6 +26,7 @@ import eipo
 from eipo.archive import MANIFEST, MEMBERS, RUN
 from eipo.cli import main
 from eipo.errors import EipoError
+from eipo.sharing import find_agent
 
 SMALL = {
     "envs.num": 4, "envs.steps": 10, "net.dense": 8, "net.width": 8, "bonus.features": 8, "compute.threads": 1,
@@ -186,6 +187,9 @@ def test_a_link_and_a_member_twice(parts: dict[str, bytes], tmp_path: Path) -> N
     refused(made(tmp_path, box.getvalue()), "has a member twice")
 
 
+BOX = {"kind": "Box", "low": 0, "high": 1, "dtype": "uint8"}
+
+
 def changed(parts: dict[str, bytes], **values: Any) -> dict[str, bytes]:
     return sealed({**parts, "agent.json": json.dumps({**json.loads(parts["agent.json"]), **values}).encode()})
 
@@ -200,8 +204,11 @@ def changed(parts: dict[str, bytes], **values: Any) -> dict[str, bytes]:
         ({"policies": ["E"]}, "has shape"),
         ({"action_space": {"kind": "Discrete", "n": 10**15, "start": 0}}, "no readable agent"),
         ({"action_space": {"kind": "os.system"}}, "not known to this version"),
-        ({"observation_space": {"kind": "Box", "low": 0, "high": 1, "shape": [10**9], "dtype": "uint8"}}, "too large"),
+        ({"observation_space": {**BOX, "shape": [10**9]}}, "too large"),
         ({"observation_space": {"kind": "MultiBinary", "n": [10**9]}}, "too large"),
+        ({"observation_space": {"kind": "Dict", "spaces": {"a": {**BOX, "shape": [10**10]}}}}, "too large"),
+        ({"observation_space": {"kind": "Tuple", "spaces": [{**BOX, "shape": [10**7]}] * 11}}, "too large"),
+        ({"observation_space": {**BOX, "shape": [3], "dtype": "S1000000000"}}, "is no type of number"),
         ({"observation_space": None}, "no readable agent"),
         ({"format": 2}, "has format 2, this eipo reads up to 1"),
         ({"format": "1"}, "'1' is no format"),
@@ -229,28 +236,30 @@ values = st.recursive(
 )  # fmt: skip
 
 
-@settings(max_examples=1000, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=2000, deadline=None, suppress_health_check=list(HealthCheck), database=None)
 @given(st.data())
-def test_fuzzing_raises_the_one_error(
-    parts: dict[str, bytes], tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
-) -> None:
+def test_fuzzing_raises_the_one_error(parts: dict[str, bytes], in_memory: Path, data: st.DataObject) -> None:
     """Bytes changed anywhere in the file, members changed under a manifest that fits, fields of the JSON replaced."""
-    path = tmp_path_factory.getbasetemp() / "fuzzed.zip"
-    kind = data.draw(st.sampled_from(["bytes", "member", "field", "cut"]))
+    path = in_memory / "fuzzed.zip"
+    kind = data.draw(st.sampled_from(["bytes", "member", "field", "setting", "cut"]))
     if kind in ("bytes", "cut"):
-        raw = bytearray(packed(parts))
+        raw = packed(parts)
         # most of it is weights, in which nothing is decided: rather the ends, where the zip's own records are
         at = data.draw(st.one_of(st.integers(0, 200), st.integers(len(raw) - 700, len(raw) - 1)))
-        raw = raw[:at] + data.draw(st.binary(min_size=1, max_size=4)) + (raw[at + 1 :] if kind == "bytes" else b"")
-        path.write_bytes(bytes(raw))
+        made = raw[:at] + data.draw(st.binary(min_size=1, max_size=4)) + (raw[at + 1 :] if kind == "bytes" else b"")
     elif kind == "member":
         name = data.draw(st.sampled_from(MEMBERS))
         new = data.draw(st.binary(max_size=40) | values.map(lambda v: json.dumps(v).encode()))
-        path.write_bytes(packed(sealed({**parts, name: new})))
+        made = packed(sealed({**parts, name: new}))
     else:
-        name = data.draw(st.sampled_from([RUN, "agent.json"]))
-        whole = json.loads(parts[name])
-        whole[data.draw(st.sampled_from(sorted(whole)))] = data.draw(values)
-        path.write_bytes(packed(sealed({**parts, name: json.dumps(whole).encode()})))
+        name = RUN if kind == "setting" else data.draw(st.sampled_from([RUN, "agent.json"]))
+        within = whole = json.loads(parts[name])
+        if kind == "setting":
+            within = whole["config"]
+            section = data.draw(st.sampled_from([k for k, v in within.items() if isinstance(v, dict)] + [None]))
+            within = within if section is None else within[section]
+        within[data.draw(st.sampled_from(sorted(within)))] = data.draw(values)
+        made = packed(sealed({**parts, name: json.dumps(whole).encode()}))
+    path.write_bytes(made)
     with contextlib.suppress(EipoError):
-        eipo.load(path)
+        find_agent(path)  # what `eipo evaluate` reads: the agent, as eipo.load does, and the configuration

@@ -110,6 +110,7 @@ def test_a_run_from_python_stops_at_an_iteration_and_raises(tmp_path: Path) -> N
     """Where nobody has asked for SIGTERM it ends the process; SIGINT is a KeyboardInterrupt."""
     code = (
         "import eipo, os, signal, threading, time\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "def stop():\n"
         "    while not (os.path.exists('run/metrics.jsonl') and os.path.getsize('run/metrics.jsonl')):\n"
         "        time.sleep(0.01)\n"

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any, ClassVar
 
+import gymnasium as gym
 import numpy as np
 import pytest
 
 import eipo
+from eipo import video
 from eipo.errors import EipoError
 from eipo.video import caption, captioned
 
@@ -32,12 +35,52 @@ def test_the_maze_with_what_is_known_below_it(tmp_path: Path) -> None:
     eipo.evaluate(run, episodes=1, policy="EI", video=tmp_path / "new" / "x.mp4")
     about, shown = frames(tmp_path / "new" / "x.mp4")
     assert about["codec"] == "h264"
-    assert len(shown) == 11  # of twelve steps the last already shows the next episode
+    assert len(shown) == 12
     picture, below = shown[0][:864], shown[0][864:]
     assert picture.std() > 20
     assert (below > 200).any()  # words
     assert (below < 30).mean() > 0.8
     assert any(not np.array_equal(shown[0][864:], f[864:]) for f in shown)  # the step counts on
+
+
+class Goal(gym.Env[np.ndarray, int]):
+    """The last of `length` steps is rewarded. The picture is 100 darker in each episode, and 50 in each step."""
+
+    metadata: ClassVar[dict[str, Any]] = {"render_modes": ["rgb_array"]}  # type: ignore[misc]
+    observation_space = gym.spaces.Box(-1, 1, (1,))
+    action_space = gym.spaces.Discrete(2)
+    episode = -1
+
+    def __init__(self, render_mode: str | None = None, length: int = 2) -> None:
+        self.render_mode, self.length = render_mode, length
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[np.ndarray, dict[str, Any]]:
+        super().reset(seed=seed)
+        self.episode, self.at = self.episode + 1, 0
+        return np.zeros(1, np.float32), {}
+
+    def step(self, action: int) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
+        self.at += 1
+        return np.zeros(1, np.float32), float(self.at == self.length), self.at == self.length, False, {}
+
+    def render(self) -> np.ndarray:  # type: ignore[override]
+        return np.full((480, 480, 3), 250 - 100 * self.episode - 50 * self.at, np.uint8)
+
+
+@pytest.mark.parametrize("length", [1, 2])
+def test_the_last_line_has_the_whole_return(length: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where the reward comes with the episode's end, after which only the next one can be drawn."""
+    said: list[str] = []
+    monkeypatch.setattr(video, "caption", lambda *args: said.append(caption(*args)) or said[-1])
+    config = {"envs.options.length": length}
+    run = eipo.train(Goal, method="eo", steps=32, settings=SMALL | config, out=tmp_path / "run")
+    assert run.out is not None
+    eipo.evaluate(run.out, episodes=1, video=tmp_path / "x.mp4", factory=Goal)
+    assert said == [f"return {int(t == length)}   step {t}   acts: E (task)" for t in range(1, length + 1)]
+    _, shown = frames(tmp_path / "x.mp4")
+    assert len(shown) == length
+    if length == 2:  # both times the picture after the first step, 250 - 50, and not the next episode's, 250 - 100
+        assert all(abs(f[:480].mean() - 200) < 10 for f in shown)
 
 
 def test_atari_as_people_see_it(tmp_path: Path) -> None:

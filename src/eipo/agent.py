@@ -132,11 +132,21 @@ def build(d: Any, weights: bytes, where: str) -> TrainedAgent:
 def _refuse_endless(d: Any) -> None:
     """What would take memory or time before any shape can be compared."""
     for name in ("observation_space", "action_space"):
-        shape = d[name].get("shape", d[name].get("n", 0) if d[name]["kind"] == "MultiBinary" else 0)
-        if math.prod(np.atleast_1d(np.array(shape, dtype=float)).tolist()) > LARGEST:
-            raise ValueError(f"{name} is too large: {shape}")
+        if _numbers(d[name]) > LARGEST:
+            raise ValueError(f"{name} is too large")
     if d["net"].get("layers", 0) > 1000 or len(d["policies"]) > 100 or len(d["critics"]) > 100 or d["stack"] > 1000:
         raise ValueError("a network of so many parts is none of eipo's")
+
+
+def _numbers(space: Any) -> float:
+    """How many numbers an element of a described space has."""
+    if "spaces" in space:
+        parts = space["spaces"]
+        return sum(_numbers(part) for part in (parts.values() if isinstance(parts, dict) else parts))
+    if np.dtype(space.get("dtype", "int64")).kind not in "biuf":  # texts and records may be of any size
+        raise ValueError(f"{space['dtype']!r} is no type of number")
+    shape = space.get("shape", space.get("n", 0) if space["kind"] == "MultiBinary" else 0)
+    return math.prod(np.atleast_1d(np.array(shape, dtype=float)).tolist())
 
 
 def load(path: str | Path) -> TrainedAgent:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import typing
 from typing import Any, Literal
 
@@ -29,6 +30,14 @@ EXPECTED = {
     "str": "text",
     "dict": "a dictionary; as text, one value a key: envs.options.NAME=VALUE",
 }
+
+
+def whole(key: str, value: Any) -> int:
+    """A whole number from Python, where 4e6 and NumPy's integers are some too."""
+    try:
+        return operator.index(int(value) if isinstance(value, float) and value.is_integer() else value)
+    except TypeError:
+        raise EipoError(f"{key}={value!r}: expected {EXPECTED['int']}") from None
 
 
 def parse(key: str, kind: Any, value: Any) -> Any:

@@ -9,6 +9,7 @@ from typing import Any
 
 from .config import PPO, Bonus, Compute, Config, Envs, Method, Net, with_settings
 from .errors import EipoError, unknown
+from .parsing import whole
 
 
 @dataclass(frozen=True)
@@ -142,8 +143,8 @@ def make_config(
     name = bonus if bonus is not None else p.bonus.name if m.bonus else "none"
     config = Config(
         env=env,
-        steps=steps,
-        seed=seed,
+        steps=whole("steps", steps),
+        seed=whole("seed", seed),
         method_name=method,
         preset=preset,
         method=m.method,

@@ -41,8 +41,24 @@ def _build(cls: Any, data: Mapping[str, Any], prefix: str) -> Any:
     values = {}
     for name, value in data.items():
         kind = hints[name]
-        values[name] = _build(kind, value, f"{prefix}{name}.") if dataclasses.is_dataclass(kind) else value
+        if dataclasses.is_dataclass(kind):
+            values[name] = _build(kind, value, f"{prefix}{name}.")
+        elif _is(value, kind):
+            values[name] = value
+        else:
+            raise ValueError(f"{prefix}{name} is {ascii(value)[:80]}, which is none of its values")
     return cls(**values)
+
+
+def _is(value: Any, kind: Any) -> bool:
+    """Whether a setting's type allows a value that stood in JSON, which a stranger may have written."""
+    if typing.get_origin(kind) is typing.Literal:
+        return value in typing.get_args(kind)
+    if isinstance(value, bool) or kind is bool:
+        return isinstance(value, bool) and kind is bool
+    if kind is int and isinstance(value, float):
+        return value.is_integer()  # earlier versions kept steps=4e6 as it was given
+    return isinstance(value, int | float if kind is float else typing.get_origin(kind) or kind)
 
 
 def differences(before: Mapping[str, Any], now: Mapping[str, Any], prefix: str = "") -> dict[str, tuple[Any, Any]]:

@@ -19,6 +19,7 @@ from .config import Config, check, with_settings
 from .envs.make import Factory
 from .errors import EipoError
 from .files import held, replace
+from .parsing import whole
 from .recorded import config_of, differences, read_config
 from .tracking import CONFIG, VISITS
 from .training import Run, Training, go_on
@@ -54,7 +55,7 @@ def resume(
     with held(out):
         recorded = read_config(out / CONFIG)
         config = with_settings(config_of(recorded["config"], out / CONFIG), settings)
-        config = config if steps is None else dataclasses.replace(config, steps=steps)
+        config = config if steps is None else dataclasses.replace(config, steps=whole("steps", steps))
         check(config)
         files = Checkpoints(out, config.checkpoint.last)
         found = files.newest()

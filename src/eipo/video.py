@@ -56,13 +56,15 @@ def film(
     envs, picture = _with_pictures(found, factory)
     try:
         with _writer(path, int(envs.venv.metadata.get("render_fps", FPS))) as write:
-            steps = 0
+            steps, last = 0, None
 
             def watch(score: np.ndarray, step: Step) -> None:
-                nonlocal steps
+                nonlocal steps, last
                 steps += 1
-                if not step.over[0]:  # else the picture is already one of the next episode
-                    write(captioned(picture(), caption(float(score[0]), steps, found.alpha, policy)))
+                if last is None or not step.over[0]:
+                    last = picture()
+                # When it is over, what could be drawn is the next episode's start: the picture before, and the return.
+                write(captioned(last, caption(float(score[0]), steps, found.alpha, policy)))
 
             play(found.agent, envs, 1, policy, seed, deterministic, watch)
     finally:

@@ -21,7 +21,7 @@ from gymnasium.vector.utils import batch_space
 from ..errors import EipoError
 
 ENTRY = "ale_py.vector_env:AtariVectorEnv"
-SPAN = 8192  # steps: seeds cost 2 % of the time then, and going on takes minutes (both: docs/performance.md)
+SPAN = 8192  # steps: seeds cost 2 % of the time then, and going on takes minutes (docs/reliability.md)
 OURS = {"reward_clipping": "envs.clip_reward", "episodic_life": "envs.options.life_loss", "stack_num": "envs.stack"}
 
 
