@@ -74,6 +74,12 @@ def test_a_phone(study: Path, open_page: Open) -> None:
     page.select_option("#choose-over", "time")
     assert "training time (s)" in words(page)
     assert page.evaluate("document.documentElement.scrollWidth") == 360
+    ends, next_row = page.evaluate(
+        """() => [".heat b", ".heat .key"].map((name) => [...document.querySelectorAll(name)]
+        .map((n) => n.getBoundingClientRect())).map((boxes, i) => i
+        ? Math.min(...boxes.map((b) => b.top)) : Math.max(...boxes.map((b) => b.bottom)))"""
+    )
+    assert next_row >= ends  # the scale's numbers, and what stands below them
 
 
 def test_paper(study: Path, open_page: Open) -> None:
