@@ -3,13 +3,14 @@
     eipo sweep cpu-suite                         train what is missing in runs/cpu-suite; it can be stopped
     python benchmarks/cpu_suite.py --collect     results/cpu_suite.csv from the runs that are complete
 
+Rows of the CSV whose runs are not there stay: the study can be filled in sittings on several machines.
+
 A score is the paper's: the median of the last 100 training episodes. Beside it stands their mean.
 """
 
 from __future__ import annotations
 
 import argparse
-import csv
 import sys
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from eipo.errors import EipoError
 from eipo.study.episodes import last_episodes
 from eipo.study.plan import Planned, chosen, plan, progress, read_study, refuse_another
 from eipo.study.runs import RunData, read_run
+from runner import with_former, write
 
 ROOT = Path(__file__).resolve().parent.parent
 COLUMNS = ("task", "method", "seed", "steps", "score", "mean_return", "episodes", "seconds", "commit")
@@ -54,18 +56,24 @@ def collect(out: Path, file: Path, study: str = "cpu-suite") -> None:
     found = {int(p.name.rpartition("-")[2]) for p in out.glob("*/*-*") if p.name.rpartition("-")[2].isdecimal()}
     planned = plan(chosen(asked, [], [], sorted(found | set(asked.seeds))), out)
     done = [run for run in planned if progress(run) == 1.0]
-    if not done:
-        raise EipoError(f"{out} holds no complete run of {study}")
     for run in done:
         refuse_another(run)
-    order = {t.name: i for i, t in enumerate(asked.tasks)}, {v.name: i for i, v in enumerate(asked.variants)}
-    done.sort(key=lambda run: (order[0][run.task], order[1][run.variant], run.config.seed))
+    rows = with_former(file, COLUMNS, COLUMNS[:3], [row(run) for run in done])
+    if not rows:
+        raise EipoError(f"{out} holds no complete run of {study}")
+    budget = {t.name: plan(chosen(asked, [t.name], [], [0]), out)[0].config for t in asked.tasks}
+    order = [t.name for t in asked.tasks], [v.name for v in asked.variants]
+    for r in rows[len(done) :]:
+        config = budget.get(r["task"])
+        if config is None or r["method"] not in order[1]:
+            raise EipoError(f"{file} has a row of {r['task']}, {r['method']}, which {study} has not: remove it")
+        if int(r["steps"]) != config.iterations * config.steps_per_iteration:
+            raise EipoError(f"{file}, {r['task']}, {r['method']}, seed {r['seed']}: made with another steps; remove it")
+    rows.sort(key=lambda r: (order[0].index(r["task"]), order[1].index(r["method"]), int(r["seed"])))
     file.parent.mkdir(parents=True, exist_ok=True)
-    with open(file, "w", newline="") as f:
-        table = csv.DictWriter(f, COLUMNS, lineterminator="\n")
-        table.writeheader()
-        table.writerows(row(run) for run in done)
-    print(f"{len(done)} of {len(planned)} runs collected into {file}")
+    write(file, COLUMNS, rows)
+    kept = f", {len(rows) - len(done)} rows kept whose runs are not there" if len(rows) > len(done) else ""
+    print(f"{len(done)} of {len(planned)} runs collected into {file}{kept}")
 
 
 def main() -> int:

@@ -4,8 +4,9 @@
     python benchmarks/lam_study.py --collect    CSVs and figures from the runs that are finished
     python benchmarks/lam_study.py --draw       the figures from the CSVs alone
 
-It can be stopped and started again: finished runs stay, half-finished ones are begun anew. Runs go from the middle
-outward: lam 1 for every method, then 0.3 and 3, and so on to the ends; then the next seed.
+It can be stopped and started again: finished runs stay, half-finished ones are begun anew, and rows of the CSVs whose
+runs are not there are kept; what has a row of as many steps is not trained again, unless --set says how to. Runs go
+from the middle outward: lam 1 for every method, then 0.3 and 3, and so on to the ends; then the next seed.
 """
 
 from __future__ import annotations
@@ -26,12 +27,26 @@ from matplotlib.figure import Figure
 from eipo.errors import EipoError
 from eipo.study.figures import BEST, METHODS, QUIET, STYLE, colour, label_ends, limits, mark_best
 from eipo.study.runs import RunData, read_runs
-from runner import FINAL, LAST, Job, final_row, main, parser, read, text, write
+from runner import (
+    FINAL,
+    LAST,
+    SHARE,
+    Job,
+    final_row,
+    main,
+    not_recorded,
+    parser,
+    read,
+    text,
+    with_former,
+    write,
+)
 
 ENV = "eipo/Maze-v0"
 DEFAULT = ("en", "eipo", "dc", "hepo")
 LAMS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 POINTS = 40
+KEY = ("method", "lam", "seed")
 ALPHAS = ("method", "lam", "seed", "steps", "alpha")
 COLUMNS = ("method", "lam", "seed", "steps", "final", *FINAL[3:], "final_alpha")
 
@@ -51,21 +66,33 @@ def jobs(args: argparse.Namespace) -> list[Job]:
     ]
 
 
+def todo(args: argparse.Namespace) -> list[Job]:
+    """Without what earlier sittings have left in the results. Rows do not say what --set was."""
+    if len(args.set) > len(SHARE):
+        return jobs(args)
+    return not_recorded(
+        jobs(args), args.results / "lam.csv",
+        lambda job: dict(zip(KEY, (job.method, f"{job.config().method.lam:g}", str(job.seed)), strict=True)),
+    )  # fmt: skip
+
+
 def collect(out: Path, results: Path) -> None:
-    """results/lam.csv and lam_alpha.csv from the finished runs below `out`."""
-    runs = [run for run in read_runs([out]) if run.finished and run.env == ENV]
-    if not runs:
+    """results/lam.csv and lam_alpha.csv from the finished runs below `out`, and from what they hold of others."""
+    runs = [run for run in read_runs([out]) if run.finished and run.env == ENV] if out.exists() else []
+    rows = with_former(results / "lam.csv", COLUMNS, KEY, [row(run) for run in runs])
+    if not rows:
         raise EipoError(f"{out} holds no finished run of {ENV}")
-    rows = [row(run) for run in sorted(runs, key=order)]
     results.mkdir(parents=True, exist_ok=True)
-    write(results / "lam.csv", COLUMNS, rows)
-    moved = sorted((run for run in runs if np.isfinite(run.column("alpha")).any()), key=order)
-    write(results / "lam_alpha.csv", ALPHAS, [point for run in moved for point in trajectory(run)])
-    print(f"{len(runs)} runs collected into {results / 'lam.csv'} and lam_alpha.csv")
+    points = [point for run in runs if np.isfinite(run.column("alpha")).any() for point in trajectory(run)]
+    points = with_former(results / "lam_alpha.csv", ALPHAS, KEY, points)
+    write(results / "lam.csv", COLUMNS, sorted(rows, key=order))
+    write(results / "lam_alpha.csv", ALPHAS, sorted(points, key=order))  # stable: steps stay in order
+    kept = f", {len(rows) - len(runs)} rows kept whose runs are not there" if len(rows) > len(runs) else ""
+    print(f"{len(runs)} runs collected into {results / 'lam.csv'} and lam_alpha.csv{kept}")
 
 
-def order(run: RunData) -> tuple[int, str, float, int]:
-    return place(run.method), run.method, run.config["method"]["lam"], run.seed
+def order(row: dict[str, Any]) -> tuple[int, str, float, int]:
+    return place(row["method"]), row["method"], float(row["lam"]), int(row["seed"])
 
 
 def trajectory(run: RunData) -> list[dict[str, Any]]:
@@ -188,4 +215,4 @@ def options() -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    sys.exit(main(options(), jobs, collect, draw))
+    sys.exit(main(options(), todo, collect, draw))

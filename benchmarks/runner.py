@@ -1,15 +1,14 @@
 """Studies: many runs as processes of their own, what is finished kept, CSVs collected from them. Shared by *_study.py.
 
-A study can be stopped and started again: finished runs stay, half-finished ones are begun anew.
+A study can be stopped and started again: finished runs stay, half-finished ones are begun anew. It can be filled in
+sittings on several machines: a row of the CSV whose run is not there is kept.
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
-import dataclasses
 import fcntl
-import json
 import os
 import shutil
 import signal
@@ -26,10 +25,11 @@ import numpy as np
 
 from eipo import Config, make_config
 from eipo.errors import EipoError
-from eipo.study.groups import flatten
-from eipo.study.runs import AGENT, CONFIG, RunData, read_run
+from eipo.study.plan import Planned, progress, refuse_another
+from eipo.study.runs import RunData, read_run
 
 ROOT = Path(__file__).resolve().parent.parent
+SHARE = ("compute.threads=1", "compute.shards=1")  # so that runs share the machine fairly
 LAST = 0.05  # share of the iterations that the final return is the mean of
 FINAL = (
     "method", "seed", "steps", "final_return", "final_return_E", "final_return_EI", "best_return", "steps_per_second",
@@ -61,18 +61,13 @@ class Job:
 
 
 def is_done(run: Path, asked: Config) -> bool:
-    """Finished as asked for. What is there but unfinished is removed; a finished run of something else is not."""
-    if not run.exists():
-        return False
-    if all((run / name).is_file() for name in AGENT):
-        wanted, found = flatten(json.loads(json.dumps(dataclasses.asdict(asked)))), flatten(read_run(run).config)
-        other = [key for key in wanted | found if wanted.get(key) != found.get(key)]
-        if other:
-            raise EipoError(f"{run} was made with another {', '.join(other)}: choose another --out, or remove it")
+    """Finished as asked for, as `eipo sweep` sees it. What is there but unfinished is removed."""
+    planned = Planned("", asked.method_name, asked, run)
+    refuse_another(planned)
+    if progress(planned) == 1.0:
         return True
-    if any(run.iterdir()) and not (run / CONFIG).is_file():
-        raise EipoError(f"{run} is in the way, and is not a run")
-    shutil.rmtree(run)
+    if run.exists():
+        shutil.rmtree(run)
     return False
 
 
@@ -171,6 +166,30 @@ def read(file: Path) -> list[dict[str, str]]:
         raise EipoError(f"{file} cannot be read: {e.strerror}; `--collect` makes it from the runs") from e
 
 
+def with_former(file: Path, names: Sequence[str], key: Sequence[str], rows: Sequence[dict[str, Any]]) -> list[Any]:
+    """`rows`, then those that a table has of runs that are not among them: of another sitting, on another machine."""
+    former = read(file) if file.exists() else []
+    if former and list(former[0]) != list(names):
+        raise EipoError(f"{file} has other columns than {','.join(names)}: move it, and collect again")
+    there = {tuple(str(row[k]) for k in key) for row in rows}
+    return [*rows, *(row for row in former if tuple(row[k] for k in key) not in there)]
+
+
+def not_recorded(todo: Sequence[Job], file: Path, key: Callable[[Job], dict[str, str]]) -> list[Job]:
+    """The jobs of which a table has no row of as many steps."""
+    rows = read(file) if file.exists() else []
+    left = []
+    for job in todo:
+        config = job.config()
+        sought = key(job) | {"steps": str(config.iterations * config.steps_per_iteration)}
+        if not any(sought.items() <= row.items() for row in rows):
+            left.append(job)
+    skipped = [job.run.name for job in todo if job not in left]
+    if skipped:
+        print(f"{len(skipped)} runs skipped, in {file}: {', '.join(skipped)}", flush=True)
+    return left
+
+
 def parser(about: str | None, out: str) -> argparse.ArgumentParser:
     """The options that every study has."""
     p = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -193,7 +212,7 @@ def main(
     """Train, collect and draw, or what of it was asked for; an exit code."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the runs under way are ended too
     args.out = args.out.resolve()  # the runs' processes have another working directory
-    args.set = ["compute.threads=1", "compute.shards=1", *args.set]  # so that the runs share the machine fairly
+    args.set = [*SHARE, *args.set]
     failed = 0
     try:
         if not (args.collect or args.draw):

@@ -55,6 +55,26 @@ for name, run in json.load(open(sys.argv[1])).items():
     eipo.train(**run, out=sys.argv[2] + "/" + name)
 sys.exit(main(sys.argv[3:]))
 """
+WRONG = """
+import os, sys
+from eipo import parallel
+from eipo.cli import main
+from eipo.errors import EipoError
+for settings in (["envs.num=7"], ["bonus.name=icm"], ["ppo.lrr=1"]):
+    try:
+        code = main([*sys.argv[1:], "--set", *settings])
+    except SystemExit as e:
+        code = e.code
+    print(f"process {parallel.rank()} of {parallel.size()} ends with {code}", flush=True)
+parallel.everyone([1])
+if parallel.rank() == 1:
+    os._exit(0)
+try:
+    parallel.everyone([1])
+except EipoError as e:
+    print(e, flush=True)
+os._exit(0)  # without the group's own goodbye to the one that has ended
+"""
 CLOCK = ("steps_per_second", "acting_share")
 
 
@@ -114,6 +134,25 @@ def test_the_command_line_keeps_and_shows_a_run_once(two: Path) -> None:
     assert (two / "said.txt").read_text().count(f"{run}: 128 steps in") == 1
     assert len((run / "metrics.jsonl").read_text().splitlines()) == 2
     assert eipo.load(run).act(torch.zeros(4).numpy())[0] in (0, 1)
+
+
+def test_what_is_wrong_is_said_once_and_nobody_waits_for_who_has_ended(tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text(WRONG)
+    call = [
+        sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2",
+        str(tmp_path / "script.py"), "train", "CartPole-v1", "--steps", "4000", "--out", str(tmp_path / "run"),
+    ]  # fmt: skip
+    done = subprocess.run(call, capture_output=True, text=True, timeout=600, env={**os.environ, "OMP_NUM_THREADS": "1"})
+    assert done.returncode == 0, done.stderr
+    said = [line for line in done.stderr.splitlines() if line.startswith("eipo: ")]
+    assert len(said) == 3
+    assert said[0] == "eipo: error: envs.num=7 cannot be split evenly over 2 processes"
+    assert said[1] == "eipo: error: bonus.name=icm runs in one process only; on many: rnd, none"
+    assert "unknown setting 'ppo.lrr'" in said[2]
+    for rank in (0, 1):
+        assert done.stdout.count(f"process {rank} of 2 ends with 2") == 3
+    assert done.stdout.count("process 0 has lost another process of the run: ") == 1
+    assert not (tmp_path / "run").exists()
 
 
 @pytest.fixture

@@ -11,10 +11,11 @@ Shapes: N environments of the run, n of this process.
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import dataclasses
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -38,6 +39,15 @@ def start() -> None:
         if torch.cuda.is_available():
             torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
         dist.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
+
+
+@contextlib.contextmanager
+def with_others() -> Iterator[None]:
+    """Where a process waits for the others. If one has ended it waits in vain: that one says why, and torchrun too."""
+    try:
+        yield
+    except RuntimeError as e:
+        raise EipoError(f"process {rank()} has lost another process of the run: {str(e).splitlines()[0][:200]}") from e
 
 
 def size() -> int:
@@ -101,7 +111,8 @@ def whole(x: Tensor) -> Tensor:
         return x
     sent = x.to(torch.uint8) if x.dtype == torch.bool else x
     parts = [torch.empty_like(sent, memory_format=torch.contiguous_format) for _ in range(size())]
-    dist.all_gather(parts, sent.contiguous())
+    with with_others():
+        dist.all_gather(parts, sent.contiguous())
     return torch.cat(parts, dim=1).to(x.dtype)
 
 
@@ -110,7 +121,8 @@ def everyone(items: Sequence[Any]) -> list[Any]:
     if size() == 1:
         return list(items)
     lists: list[Any] = [None] * size()
-    dist.all_gather_object(lists, list(items))
+    with with_others():
+        dist.all_gather_object(lists, list(items))
     return [item for one in lists for item in one]
 
 
@@ -140,7 +152,8 @@ def added_up(tensors: Sequence[Tensor]) -> list[Tensor]:
     if size() == 1:
         return list(tensors)
     flat = torch.cat([x.flatten() for x in tensors])
-    dist.all_reduce(flat)
+    with with_others():
+        dist.all_reduce(flat)
     return [part.reshape(x.shape) for part, x in zip(flat.split([x.numel() for x in tensors]), tensors, strict=True)]
 
 
@@ -177,6 +190,7 @@ def means(logs: Sequence[dict[str, Tensor]]) -> dict[str, Tensor]:
     nothing = torch.zeros((), device=next(iter(logs[0].values())).device)
     sums = added_up([torch.stack([log.get(k, nothing) for log in logs]).sum() for k in sorted(keys)])
     has = torch.tensor([[float(k in log) for log in logs] for k in sorted(keys)], device=nothing.device)
-    dist.all_reduce(has, dist.ReduceOp.MAX)
+    with with_others():
+        dist.all_reduce(has, dist.ReduceOp.MAX)
     mean = {k: s / n for k, s, n in zip(sorted(keys), sums, has.sum(1), strict=True)}
     return {k: mean[k] for k in keys}

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from looking import Open
 from made_up import make_run
 from playwright.sync_api import Browser, Page, sync_playwright
 
@@ -18,7 +19,6 @@ FLAGS = [
     "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync",
 ]  # fmt: skip
-Open = Callable[..., Page]
 
 
 @pytest.fixture(scope="module")

@@ -59,6 +59,32 @@ def test_table_and_figure_from_what_is_finished(study: ModuleType, tmp_path: Pat
     assert (tmp_path / "results" / "lam_alpha.png").stat().st_size > 20_000
 
 
+def test_what_another_sitting_has_made_is_kept_and_not_trained_again(
+    study: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    results, whole = tmp_path / "results", 5_984_000 // ITERATION  # of 6 M steps, whole iterations
+    for sitting, methods in (("first", ("en", "eipo")), ("second", ("eipo", "dc"))):
+        for m in methods:
+            make_run(tmp_path / sitting / f"{m}-1-0", m, 0, iterations=whole)
+        study.collect(tmp_path / sitting, results)
+    assert {r["method"] for r in rows(results / "lam.csv")} == {"en", "eipo", "dc"}
+    points = rows(results / "lam_alpha.csv")
+    assert {r["method"] for r in points} == {"eipo"}
+    assert len(points) == study.POINTS
+    study.collect(tmp_path / "not there", results)
+    assert rows(results / "lam_alpha.csv") == points
+    lone = ["lam_study.py", "--out", str(tmp_path), "--results", str(results), "--lams", "1", "--seeds", "0"]
+    monkeypatch.setattr("sys.argv", lone)
+    assert [job.method for job in study.todo(study.options())] == ["hepo"]
+    monkeypatch.setattr("sys.argv", [*lone, "--steps", "1000000"])
+    other = study.options()
+    assert len(study.todo(other)) == 4
+    monkeypatch.setattr("sys.argv", lone)
+    other = study.options()
+    other.set = [*study.SHARE, "ppo.lr=1e-3"]
+    assert len(study.todo(other)) == 4
+
+
 def test_nothing_to_collect_or_draw(study: ModuleType, tmp_path: Path) -> None:
     make_run(tmp_path / "runs" / "en-1-0", "en", 0, done=5)
     with pytest.raises(EipoError, match="holds no finished run"):

@@ -147,7 +147,6 @@ def test_notes(tmp_path: Path) -> None:
     assert notes_of(read_run(make_run(tmp_path / "b", "eipo", iterations=6, done=3))) == [
         "Not finished: 96 k of 0.192 M steps."
     ]
-    assert notes_of(read_run(make_run(tmp_path / "c", "eo", iterations=6))) == ["The return was 0 in every iteration."]
     path = make_run(tmp_path / "d", "eo", iterations=1)
     (path / "metrics.jsonl").write_text('{"iteration": 1, "steps": 32000, "return": null, "lam": 1.0}\n')
     assert notes_of(read_run(path)) == ["No episode has ended, so there is no return."]

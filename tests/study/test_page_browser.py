@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import matplotlib.image
 import numpy as np
 import pytest
+from looking import Open, tip, words
 from made_up import make_run
 from playwright.sync_api import Page
 
@@ -19,7 +19,6 @@ from eipo.study.scores import PAPERS, Rule, score_of
 
 pytestmark = pytest.mark.browser
 SECTIONS = ("curves", "scores", "improvement", "notes", "alpha", "maps", "speed", "settings", "runs")
-Open = Callable[..., Page]
 
 
 def count(page: Page, selector: str) -> int:
@@ -41,18 +40,6 @@ def paths(page: Page, selector: str) -> list[str]:
     """What lines are drawn."""
     found = page.locator(selector).evaluate_all("nodes => nodes.map((n) => n.getAttribute('d'))")
     return [str(d) for d in found]
-
-
-def words(page: Page) -> set[str]:
-    """What is written in the first chart."""
-    return set(page.locator("#curves .plot svg").first.locator("text").all_text_contents())
-
-
-def tip(page: Page, key: str = "End") -> str:
-    """What the first chart says of its end, by keyboard."""
-    page.locator(".plot").first.focus()
-    page.keyboard.press(key)
-    return page.locator(".tip").first.inner_text()
 
 
 def test_everything_is_drawn(study: Path, open_page: Open) -> None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 import xml.dom.minidom
-from collections.abc import Callable
 from pathlib import Path
 
 import matplotlib.image
 import numpy as np
 import pytest
+from looking import Open, tip, words
 from made_up import ITERATION, make_run
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser
 
 from eipo.study.figures import average
 from eipo.study.page import HERE, write_page
@@ -20,19 +20,6 @@ from eipo.study.runs import curve, read_runs
 from eipo.study.statistics import improvement
 
 pytestmark = pytest.mark.browser
-Open = Callable[..., Page]
-
-
-def words(page: Page) -> set[str]:
-    """What is written in the first chart."""
-    return set(page.locator("#curves .plot svg").first.locator("text").all_text_contents())
-
-
-def tip(page: Page, key: str = "End") -> str:
-    """What the first chart says of its end, by keyboard."""
-    page.locator(".plot").first.focus()
-    page.keyboard.press(key)
-    return page.locator(".tip").first.inner_text()
 
 
 def test_keyboard_and_names(study: Path, open_page: Open) -> None:
@@ -87,6 +74,12 @@ def test_a_phone(study: Path, open_page: Open) -> None:
     page.select_option("#choose-over", "time")
     assert "training time (s)" in words(page)
     assert page.evaluate("document.documentElement.scrollWidth") == 360
+    ends, next_row = page.evaluate(
+        """() => [".heat b", ".heat .key"].map((name) => [...document.querySelectorAll(name)]
+        .map((n) => n.getBoundingClientRect())).map((boxes, i) => i
+        ? Math.min(...boxes.map((b) => b.top)) : Math.max(...boxes.map((b) => b.bottom)))"""
+    )
+    assert next_row >= ends  # the scale's numbers, and what stands below them
 
 
 def test_paper(study: Path, open_page: Open) -> None:

@@ -1,7 +1,8 @@
-"""Runs on Ray: what is skipped, begun again, killed, interrupted, refused. Ray starts twice here."""
+"""Runs on Ray: what is skipped, begun again, killed, interrupted, refused. Ray starts three times here."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -60,6 +61,16 @@ def alive(pid: int) -> bool:
         return False
 
 
+def raylet(parent: int) -> int:
+    """Ray's own process on this machine, whose end ends its workers."""
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            pid, name, _, ppid, *_ = stat.read_text().split()
+            if (name, ppid) == ("(raylet)", str(parent)):
+                return int(pid)
+    raise AssertionError("Ray does not run")
+
+
 def lines(run: Path) -> int:
     try:
         return (run / "metrics.jsonl").read_bytes().count(b"\n")
@@ -90,6 +101,14 @@ def test_a_killed_run_goes_on_in_another_worker_and_ctrl_c_leaves_nothing_runnin
         assert not alive(first)
         assert alive(second)
 
+        os.kill(raylet(sweeping.pid), signal.SIGKILL)  # as Ray does itself where it starves
+        wait_for(lambda: workers(endless)[-1:] != [second], sweeping)
+        kept = lines(endless)
+        wait_for(lambda: lines(endless) >= kept + 2, sweeping)
+        assert len(json.loads((endless / "config.json").read_text())["resumed"]) == 2
+        assert not alive(second)
+        third = workers(endless)[-1]
+
         assert cli.main(command) == 2
         assert "another sweep is writing" in capsys.readouterr().err
         assert cli.main([*command, "--status"]) == 0
@@ -103,11 +122,13 @@ def test_a_killed_run_goes_on_in_another_worker_and_ctrl_c_leaves_nothing_runnin
             sweeping.wait()
     assert sweeping.returncode == 130
     assert re.search(r"^1/2 short/eo-0: \d+:\d\d$", stdout, re.M)
+    assert "endless/eo-0: its worker died (WorkerCrashedError), another one goes on\n" in stdout
+    assert "Ray has died; it is started again, and runs go on from their last checkpoints\n" in stdout
     assert stderr == "eipo: stopped; 1 of 2 runs left, the same command goes on\n"
     end = time.monotonic() + 60
-    while alive(second) and time.monotonic() < end:
+    while alive(third) and time.monotonic() < end:
         time.sleep(0.1)
-    assert not alive(second)
+    assert not alive(third)
     assert (endless / "metrics.jsonl").read_bytes().endswith(b"\n")
     at = Checkpoints(endless, 2).iteration()
     assert at is not None

@@ -15,8 +15,8 @@ from ..config import BONUSES, OWN_BONUSES
 from ..display import count, duration
 from ..errors import EipoError
 from ..presets import METHODS, PRESETS
-from .ending import Stopped
-from .words import Whole, follows, free, newest, own_modules, refuse_unusable, writing
+from .ending import Stopped, exit_code
+from .words import Whole, follows, free, newest, own_modules, refuse_unusable, said_once, writing
 
 if TYPE_CHECKING:
     from ..training import Run
@@ -131,11 +131,16 @@ class Train:
         from ..config import check
         from ..presets import make_config
 
-        config = make_config(
-            self.env, method=method, preset=self.preset, steps=self.steps, seed=seed, bonus=self.bonus,
-            settings=self._settings(),
-        )  # fmt: skip
-        check(config)  # before torch is loaded, which takes seconds
+        with said_once():
+            config = make_config(
+                self.env, method=method, preset=self.preset, steps=self.steps, seed=seed, bonus=self.bonus,
+                settings=self._settings(),
+            )  # fmt: skip
+            check(config)  # before torch is loaded, which takes seconds
+            from .. import parallel
+
+            parallel.start()
+            parallel.refuse(config)
         from ..training import train_config
 
         _report(out, lambda: train_config(config, out, progress=True))
@@ -148,6 +153,8 @@ def _report(out: Path, train: Callable[[], Run]) -> None:
         with writing(out):
             run = train()
     except KeyboardInterrupt as stop:
+        if follows():
+            raise SystemExit(exit_code(stop)) from None
         raise Stopped(stop, kept(out)) from None
     except EipoError as e:
         if (at := newest(out)) and (out / METRICS).is_file():

@@ -59,6 +59,17 @@ def follows() -> bool:
     return "TORCHELASTIC_RUN_ID" in os.environ and os.environ.get("RANK", "0") != "0"
 
 
+@contextlib.contextmanager
+def said_once() -> Iterator[None]:
+    """What every process of a run finds wrong, process 0 says."""
+    try:
+        yield
+    except EipoError:
+        if follows():
+            raise SystemExit(2) from None
+        raise
+
+
 def free(wish: Path) -> Path:
     """`wish`, or wish-2, wish-3, ... where there is something already."""
     found, n = wish, 1

@@ -5,12 +5,14 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import fcntl
+import itertools
 import os
 import shutil
 import signal
 import sys
 import time
 import traceback
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,11 +22,12 @@ from ..compute import available_cores
 from ..config import Config
 from ..display import duration
 from ..errors import EipoError
+from ..files import held
 from .plan import Planned, progress, refuse_another
 
-RETRIES = 3  # of a run whose worker has died
+RETRIES = 3  # of a run whose worker has died; of a Ray of our own that has died
 POLL = 0.5  # seconds
-GRACE = 20.0  # seconds that runs have to close their files when the sweep is stopped
+GRACE = 20.0  # seconds that runs have to close their files when the sweep is stopped, or their Ray is gone
 STORE = 80 * 2**20  # bytes of Ray's object store, through which only configurations go
 
 
@@ -43,6 +46,7 @@ def perform(config: Config, out: Path, driver: dict[str, Any]) -> float:
     error = out.with_name(f"{out.name}.error.txt")
     error.unlink(missing_ok=True)
     try:
+        wait_for_predecessor(out)
         if Checkpoints(out, 1).all():  # stopped before, or left by a worker that died
             resume(out, settings={"compute.threads": config.compute.threads})
         else:
@@ -54,6 +58,19 @@ def perform(config: Config, out: Path, driver: dict[str, Any]) -> float:
         error.write_text(traceback.format_exc())
         raise
     return time.monotonic() - began
+
+
+def wait_for_predecessor(out: Path) -> None:
+    """A worker that has lost its Ray writes on for a moment."""
+    end = time.monotonic() + GRACE
+    while out.exists():
+        try:
+            with held(out):
+                return
+        except EipoError:
+            if time.monotonic() > end:
+                raise
+        time.sleep(POLL)
 
 
 @contextmanager
@@ -92,8 +109,10 @@ def engine(address: str | None) -> Iterator[Any]:
             )  # fmt: skip
         else:
             ray.init(address=address, log_to_driver=False, logging_level="error")
-    except (ConnectionError, RuntimeError, ValueError) as e:
-        raise EipoError(f"Ray does not start{f' at {address}' if address else ''}: {str(e).splitlines()[0]}") from e
+    except Exception as e:  # Ray has no class of its own for it; on a machine that is very busy it gives up
+        ray.shutdown()
+        why = (str(e).strip() or repr(e)).splitlines()[0]
+        raise EipoError(f"Ray does not start{f' at {address}' if address else ''}: {why}") from e
     try:
         with contextlib.suppress(ValueError):  # not the main thread
             signal.signal(signal.SIGTERM, stop)  # Ray has taken it
@@ -125,57 +144,83 @@ def sweep(
         say(f"{len(runs)} runs, {len(runs) - len(missing)} of them complete; kept in {out}")
         if not missing:
             return 0
-        with engine(address) as ray:
-            threads = share(ray, jobs, len(missing))
-            say(f"{threads} thread{'s' if threads > 1 else ''} a run")
-            return _follow(ray, _submit(ray, missing, threads, gpus), len(missing), jobs or len(missing), say)
+        sweeping = _Sweeping(missing, jobs or len(missing), gpus, say)
+        for left in itertools.count(RETRIES, -1):
+            with engine(address) as ray:
+                try:
+                    return sweeping.go_on(ray, share(ray, jobs, len(sweeping.waiting)))
+                except _Lost:
+                    if address is not None or not left:
+                        raise EipoError("Ray has died; the same command goes on from the last checkpoints") from None
+            say("Ray has died; it is started again, and runs go on from their last checkpoints")
+    raise AssertionError("unreachable")  # the loop has no end
 
 
-def _submit(ray: Any, missing: Sequence[Planned], threads: int, gpus: float) -> Iterator[tuple[Any, Planned]]:
-    """Start runs as they are asked for. Each has a worker of its own (max_calls), so that nothing is left of the one
-    before; Ray starts it again if the worker dies, which costs no run but its own."""
-    task = ray.remote(max_calls=1, max_retries=RETRIES)(perform)
-    driver = {"cwd": os.getcwd(), "argv": list(sys.argv)}
-    for run in missing:
-        compute = dataclasses.replace(run.config.compute, threads=threads)
-        config = dataclasses.replace(run.config, compute=compute)
-        options = {"num_cpus": threads, "num_gpus": gpus, "name": run.name}
-        yield task.options(**options).remote(config, run.out.absolute(), driver), run
+class _Lost(Exception):
+    """No machine of Ray's is alive, so no run ever ends."""
 
 
-def _follow(
-    ray: Any, submitted: Iterator[tuple[Any, Planned]], total: int, at_once: int, say: Callable[[str], None]
-) -> int:
-    """Wait for all runs; a line for each. One that fails does not stop the others."""
-    running: dict[Any, Planned] = {}
-    failed = ended = 0
-    try:
-        while True:
-            while len(running) < at_once and (one := next(submitted, None)) is not None:
-                running[one[0]] = one[1]
-            if not running:
-                return failed
-            for ref in ray.wait(list(running), timeout=POLL)[0]:
-                run = running.pop(ref)
-                ended += 1
-                error, seconds = _result(ray, ref)
-                failed += error is not None
-                say(f"{ended}/{total} {run.name}: {duration(seconds) if error is None else f'failed: {error}'}")
-    except BaseException:
-        _stop(ray, list(running))
-        raise
+class _Sweeping:
+    """What waits, and what runs. Whether a run whose worker has died goes on is decided here: not by Ray, which says
+    nothing of it, and whose retry did once not come."""
+
+    def __init__(self, missing: Sequence[Planned], at_once: int, gpus: float, say: Callable[[str], None]) -> None:
+        self.waiting = deque((run, 0) for run in missing)  # and how many workers it has lost
+        self.at_once, self.gpus, self.say = at_once, gpus, say
+        self.total, self.ended, self.failed = len(missing), 0, 0
+
+    def go_on(self, ray: Any, threads: int) -> int:
+        """Wait for all runs; a line for each. One that fails does not stop the others. How many have failed."""
+        self.say(f"{threads} thread{'s' if threads > 1 else ''} a run")
+        task = ray.remote(max_calls=1, max_retries=0)(perform)  # a worker of its own: nothing is left in it of another
+        running: dict[Any, tuple[Planned, int]] = {}
+        try:
+            while self.waiting or running:
+                while self.waiting and len(running) < self.at_once:
+                    run, lost = self.waiting.popleft()
+                    running[self._submit(task, run, threads)] = run, lost
+                ended = ray.wait(list(running), timeout=POLL)[0]
+                if not any(node["Alive"] for node in ray.nodes()):
+                    self.waiting.extendleft(reversed(running.values()))
+                    raise _Lost
+                for ref in ended:
+                    self._end(ray, ref, *running.pop(ref))
+            return self.failed
+        except _Lost:
+            raise
+        except BaseException:
+            _stop(ray, list(running))
+            raise
+
+    def _submit(self, task: Any, run: Planned, threads: int) -> Any:
+        config = dataclasses.replace(run.config, compute=dataclasses.replace(run.config.compute, threads=threads))
+        driver = {"cwd": os.getcwd(), "argv": list(sys.argv)}
+        options = {"num_cpus": threads, "num_gpus": self.gpus, "name": run.name}
+        return task.options(**options).remote(config, run.out.absolute(), driver)
+
+    def _end(self, ray: Any, ref: Any, run: Planned, lost: int) -> None:
+        """A run is complete, has failed, or has lost its worker."""
+        try:
+            what = duration(ray.get(ref))
+        except ray.exceptions.RayTaskError as e:
+            self.failed += 1
+            what = f"failed: {_reason(e)}"
+        except ray.exceptions.RayError as e:
+            if lost < RETRIES:
+                self.waiting.appendleft((run, lost + 1))
+                self.say(f"{run.name}: its worker died ({type(e).__name__}), another one goes on")
+                return
+            self.failed += 1
+            what = f"failed: its worker died {lost + 1} times ({type(e).__name__})"
+        self.ended += 1
+        self.say(f"{self.ended}/{self.total} {run.name}: {what}")
 
 
-def _result(ray: Any, ref: Any) -> tuple[str | None, float]:
-    """Why a run has failed, if it has; and how long it took."""
-    try:
-        return None, ray.get(ref)
-    except ray.exceptions.RayTaskError as e:
-        cause = e.cause if isinstance(e.cause, Exception) else e
-        text = str(cause).strip() or repr(cause)
-        return (text if isinstance(cause, EipoError) else f"{type(cause).__name__}: {text}").splitlines()[0], 0.0
-    except ray.exceptions.RayError as e:
-        return f"its worker died {RETRIES + 1} times ({type(e).__name__})", 0.0
+def _reason(error: Any) -> str:
+    """Why a run has failed, in a line."""
+    cause = error.cause if isinstance(error.cause, Exception) else error
+    text = str(cause).strip() or repr(cause)
+    return (text if isinstance(cause, EipoError) else f"{type(cause).__name__}: {text}").splitlines()[0]
 
 
 def _stop(ray: Any, running: list[Any]) -> None:
