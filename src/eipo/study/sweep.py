@@ -112,7 +112,10 @@ def engine(address: str | None) -> Iterator[Any]:
     except Exception as e:  # Ray has no class of its own for it; on a machine that is very busy it gives up
         ray.shutdown()
         why = (str(e).strip() or repr(e)).splitlines()[0]
-        raise EipoError(f"Ray does not start{f' at {address}' if address else ''}: {why}") from e
+        if address is None:
+            raise EipoError(f"Ray does not start: {why}") from e
+        token = "" if os.environ.get("RAY_AUTH_MODE") else "; if the cluster has a token, set RAY_AUTH_MODE=token"
+        raise EipoError(f"Ray does not start at {address}: {why}{token}") from e
     try:
         with contextlib.suppress(ValueError):  # not the main thread
             signal.signal(signal.SIGTERM, stop)  # Ray has taken it
