@@ -20,7 +20,7 @@ import eipo
 from eipo import cli
 from eipo.checkpoint import Checkpoints
 from eipo.study.plan import plan, progress, read_study
-from eipo.study.sweep import share, sweep
+from eipo.study.sweep import GRACE, share, sweep
 
 STUDY = """
 methods = ["eo"]
@@ -176,3 +176,27 @@ def test_threads_are_a_runs_share_of_the_cores() -> None:
     assert share(Ray(8, 8), jobs=1, runs=100) == 8  # a run has one machine at most
     assert share(Ray(2, dead=64), jobs=0, runs=1) == 2
     assert share(Ray(2), jobs=50, runs=100) == 1
+
+
+def test_a_sweep_in_the_background_of_a_script_stops_its_runs_too(tmp_path: Path) -> None:
+    """Where SIGINT is ignored, as in a script's background jobs, ray.cancel would go unheard."""
+    file, run = tmp_path / "study.toml", tmp_path / "runs" / "endless" / "eo-0"
+    file.write_text(STUDY + task("endless", 10**9))
+    sweeping = subprocess.Popen(
+        ["sh", "-c", 'trap "" INT; exec "$0" "$@"', sys.executable, "-m", "eipo", "sweep", str(file), "--out",
+         str(tmp_path / "runs")],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+    )  # fmt: skip
+    try:
+        wait_for(lambda: lines(run) >= 2, sweeping)
+        began = time.monotonic()
+        sweeping.terminate()
+        _, stderr = sweeping.communicate(timeout=PATIENCE)
+    finally:
+        if sweeping.poll() is None:
+            os.killpg(sweeping.pid, signal.SIGKILL)
+            sweeping.wait()
+    assert sweeping.returncode == 143
+    assert stderr == "eipo: stopped; 1 of 1 runs left, the same command goes on\n"
+    assert time.monotonic() - began < GRACE  # else it was waited for in vain
+    assert lines(run) == Checkpoints(run, 2).iteration()

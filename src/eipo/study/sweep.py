@@ -37,6 +37,10 @@ def perform(config: Config, out: Path, driver: dict[str, Any]) -> float:
     with contextlib.suppress(OSError):  # on another machine the directory may not be there
         os.chdir(driver["cwd"])
     sys.argv = driver["argv"]  # which the run's config.json names
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        # A script's background jobs ignore it, so the workers of a Ray that was started as one (Slurm) do, and with it
+        # ray.cancel, by which a sweep stops its runs.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if "" not in sys.path:
         sys.path.append("")  # a user's own module:Name-v0, beside which the command runs
     from ..checkpoint import Checkpoints
