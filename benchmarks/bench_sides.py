@@ -9,13 +9,13 @@ import sys
 import time
 from typing import Any
 
+import eipo  # isort: skip  # before torch, as in `eipo train`: it says how torch's threads wait; the peers have it, too
 import ale_py
 import gymnasium as gym
 import numpy as np
 import torch
 from torch import nn
 
-import eipo
 from eipo import compute
 from eipo.envs.make import make_batch
 from eipo.training import Training

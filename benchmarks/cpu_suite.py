@@ -24,7 +24,11 @@ from eipo.study.runs import RunData, read_run
 from runner import with_former, write
 
 ROOT = Path(__file__).resolve().parent.parent
-COLUMNS = ("task", "method", "seed", "steps", "score", "mean_return", "episodes", "seconds", "commit")
+COLUMNS = (
+    "task", "method", "seed", "steps", "score", "mean_return", "episodes", "best_return", "first_reward", "kl_E_EI",
+    "bonus_share_EI", "seconds", "commit",
+)  # fmt: skip
+LAST = 0.1  # share of the iterations that kl_E_EI and bonus_share_EI are the means of
 EPISODES = 100
 
 
@@ -33,10 +37,14 @@ def row(planned: Planned) -> dict[str, Any]:
     run = read_run(planned.out)
     last = last_episodes(planned.out, EPISODES).score
     git = run.about.get("git") or {}
+    best, paid = run.column("return"), np.flatnonzero(run.column("reward") > 0)
     return {
         "task": planned.task, "method": planned.variant, "seed": run.seed, "steps": int(run.column("steps")[-1]),
         "score": text(np.median(last)) if len(last) else "", "mean_return": text(np.mean(last)) if len(last) else "",
-        "episodes": len(last), "seconds": round(seconds(run)),
+        "episodes": len(last), "best_return": text(np.nanmax(best)) if np.isfinite(best).any() else "",
+        "first_reward": int(run.column("steps")[paid[0]]) if len(paid) else "",
+        "kl_E_EI": in_the_end(run, "kl_E_EI"), "bonus_share_EI": in_the_end(run, "bonus_share_EI"),
+        "seconds": round(seconds(run)),
         "commit": git.get("commit", "")[:10] + ("+changes" if git.get("dirty") else ""),
     }  # fmt: skip
 
@@ -44,6 +52,13 @@ def row(planned: Planned) -> dict[str, Any]:
 def seconds(run: RunData) -> float:
     """Of training, on the threads that the run had."""
     return float((np.diff(run.column("steps"), prepend=0.0) / run.column("steps_per_second")).sum())
+
+
+def in_the_end(run: RunData, name: str) -> str:
+    """The mean of a metric over the last iterations that have it; empty where the method has none."""
+    values = run.column(name)[-max(1, round(LAST * len(run))) :]
+    values = values[np.isfinite(values)]
+    return text(values.mean()) if len(values) else ""
 
 
 def text(value: float) -> str:

@@ -14,9 +14,9 @@ import time
 from collections import Counter
 from typing import Any
 
+import eipo  # isort: skip  # before torch, as in `eipo train`: it says how torch's threads wait
 from torch.profiler import ProfilerActivity, profile
 
-import eipo
 from eipo.training import Training
 
 KINDS = {

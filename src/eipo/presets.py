@@ -114,7 +114,7 @@ PRESETS = {
         PPO(epochs=4, minibatches=8, lr=3e-4, clip=0.2, entropy=0.0),
         Envs(num=64, steps=64),
         Bonus(features=64),
-        Compute(shards=2, precision="fp32"),
+        Compute(precision="fp32"),
         for_envs=(*(f"{task}-v5" for task in MUJOCO), "eipo/SparseHalfCheetah-v0", "eipo/SparseHopper-v0"),
     ),
 }
