@@ -30,10 +30,10 @@ RUNS: dict[str, dict[str, Any]] = {
             "envs.options.max_episode_steps": 25, "compute.shards": 2, "compute.threads": 2,
         },
     },
-    "samples": {
-        "env": "CartPole-v1", "method": "eipo", "steps": 8 * 40 * 5,
+    "samples": {  # two processes of 32 environments, one of 64
+        "env": "CartPole-v1", "method": "eipo", "steps": 64 * 16 * 5,
         "settings": {
-            **SMALL, "envs.steps": 40, "method.switch": "alternate", "ppo.anneal": True, "net.normalize": True,
+            **SMALL, "envs.num": 64, "envs.steps": 16, "method.switch": "alternate", "ppo.anneal": True, "net.normalize": True,
         },
     },
     "side by side": {
