@@ -24,9 +24,12 @@ class Terminated(KeyboardInterrupt):
     """SIGTERM, taken as Ctrl-C is."""
 
 
+_terminated = False  # Ray puts a KeyboardInterrupt of its own in the place of ours
+
+
 def exit_code(stop: KeyboardInterrupt) -> int:
     """128 + signal, as shells have it."""
-    return 128 + (signal.SIGTERM if isinstance(stop, Terminated) else signal.SIGINT)
+    return 128 + (signal.SIGTERM if _terminated or isinstance(stop, Terminated) else signal.SIGINT)
 
 
 @contextlib.contextmanager
@@ -34,8 +37,12 @@ def terminable() -> Iterator[None]:
     """SIGTERM ends a run as Ctrl-C does: files closed, terminal clean. A second signal ends it even where it hangs."""
 
     def stop(number: int, frame: FrameType | None) -> None:
+        global _terminated
+        _terminated = True
         raise Terminated
 
+    global _terminated
+    _terminated = False
     try:
         before = signal.signal(signal.SIGTERM, stop)
     except ValueError:  # not the main thread: whoever called from Python keeps the signals
