@@ -24,8 +24,8 @@ def to_json(space: gym.Space) -> dict[str, Any]:
     if isinstance(space, s.Discrete):
         return {"kind": "Discrete", "n": int(space.n), "start": int(space.start)}
     if isinstance(space, s.MultiDiscrete):
-        start = space.start.tolist()
-        return {"kind": "MultiDiscrete", "nvec": space.nvec.tolist(), "start": start, "dtype": str(space.dtype)}
+        start = {"start": space.start.tolist()} if space.start.any() else {}  # old files have none, and say it so
+        return {"kind": "MultiDiscrete", "nvec": space.nvec.tolist(), **start, "dtype": str(space.dtype)}
     if isinstance(space, s.MultiBinary):
         return {"kind": "MultiBinary", "n": list(space.shape)}
     if isinstance(space, s.Dict):
@@ -47,7 +47,7 @@ def from_json(data: dict[str, Any]) -> gym.Space:
     if data["kind"] == "Discrete":
         return s.Discrete(data["n"], start=data["start"])
     if data["kind"] == "MultiDiscrete":
-        start = np.array(data["start"]) if "start" in data else None  # older files have none
+        start = np.array(data["start"]) if "start" in data else None
         return s.MultiDiscrete(np.array(data["nvec"]), dtype=np.dtype(data["dtype"]).type, start=start)
     if data["kind"] == "MultiBinary":
         return s.MultiBinary(data["n"])
