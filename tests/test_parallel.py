@@ -33,7 +33,8 @@ RUNS: dict[str, dict[str, Any]] = {
     "samples": {  # two processes of 32 environments, one of 64
         "env": "CartPole-v1", "method": "eipo", "steps": 64 * 16 * 5,
         "settings": {
-            **SMALL, "envs.num": 64, "envs.steps": 16, "method.switch": "alternate", "ppo.anneal": True, "net.normalize": True,
+            **SMALL, "envs.num": 64, "envs.steps": 16, "method.switch": "alternate", "ppo.anneal": True,
+            "net.normalize": True,
         },
     },
     "side by side": {
