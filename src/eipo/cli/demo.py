@@ -8,7 +8,7 @@ from typing import Annotated
 
 from tyro.conf import UseAppendAction, arg
 
-from ..demo import DEMO_STEPS
+from ..demo import DEMO_SEED, DEMO_STEPS
 from .ending import Stopped
 from .words import Whole, free, refuse_unusable, writing
 
@@ -26,7 +26,7 @@ class Demo:
         ),
     ] = None
     steps: Annotated[Whole, arg(help="environment steps of each run")] = DEMO_STEPS
-    seed: Annotated[Whole, arg(help="seed of the runs")] = 0
+    seed: Annotated[Whole, arg(help="seed of the runs; not every one ends alike")] = DEMO_SEED
     set: UseAppendAction[
         Annotated[
             tuple[tuple[str, ...], ...],
