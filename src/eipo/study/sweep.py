@@ -90,7 +90,7 @@ def alone(out: Path) -> Iterator[None]:
 
 
 def load_ray() -> Any:
-    """Ray, with nothing of it that calls home, opens a port to the world or writes to the terminal."""
+    """Ray, with nothing of it that calls home or writes to the terminal."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     try:
