@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -38,6 +38,20 @@ PATIENCE = 300.0  # seconds, on a busy machine
 
 def task(name: str, steps: int, settings: str = "") -> str:
     return f'[[tasks]]\nenv = "CartPole-v1"\nname = "{name}"\nsteps = {steps}\nsettings = {{ {settings} }}\n'
+
+
+@contextlib.contextmanager
+def started(*command: str) -> Iterator[subprocess.Popen[str]]:
+    """A process with a group of its own, of which nothing is left behind."""
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
 
 
 def wait_for(what: Callable[[], object], sweeping: subprocess.Popen[str]) -> None:
@@ -84,11 +98,7 @@ def test_a_killed_run_goes_on_in_another_worker_and_ctrl_c_leaves_nothing_runnin
     file, out = tmp_path / "study.toml", tmp_path / "runs"
     file.write_text(STUDY + task("short", 160) + task("endless", 10**9))
     command = ["sweep", str(file), "--out", str(out)]
-    sweeping = subprocess.Popen(
-        [sys.executable, "-m", "eipo", *command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        start_new_session=True,
-    )  # fmt: skip
-    try:
+    with started(sys.executable, "-m", "eipo", *command) as sweeping:
         short, endless = out / "short" / "eo-0", out / "endless" / "eo-0"
         wait_for(lambda: (short / "agent.json").exists() and lines(endless) >= 2, sweeping)
         first = workers(endless)[-1]
@@ -116,10 +126,6 @@ def test_a_killed_run_goes_on_in_another_worker_and_ctrl_c_leaves_nothing_runnin
 
         os.killpg(sweeping.pid, signal.SIGINT)  # as a terminal does
         stdout, stderr = sweeping.communicate(timeout=PATIENCE)
-    finally:
-        if sweeping.poll() is None:
-            os.killpg(sweeping.pid, signal.SIGKILL)
-            sweeping.wait()
     assert sweeping.returncode == 130
     assert re.search(r"^1/2 short/eo-0: \d+:\d\d$", stdout, re.M)
     assert "endless/eo-0: its worker died (WorkerCrashedError), another one goes on\n" in stdout
@@ -182,20 +188,12 @@ def test_a_sweep_in_the_background_of_a_script_stops_its_runs_too(tmp_path: Path
     """Where SIGINT is ignored, as in a script's background jobs, ray.cancel would go unheard."""
     file, run = tmp_path / "study.toml", tmp_path / "runs" / "endless" / "eo-0"
     file.write_text(STUDY + task("endless", 10**9))
-    sweeping = subprocess.Popen(
-        ["sh", "-c", 'trap "" INT; exec "$0" "$@"', sys.executable, "-m", "eipo", "sweep", str(file), "--out",
-         str(tmp_path / "runs")],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
-    )  # fmt: skip
-    try:
+    deaf = "sh", "-c", 'trap "" INT; exec "$0" "$@"'
+    with started(*deaf, sys.executable, "-m", "eipo", "sweep", str(file), "--out", str(tmp_path / "runs")) as sweeping:
         wait_for(lambda: lines(run) >= 2, sweeping)
         began = time.monotonic()
         sweeping.terminate()
         _, stderr = sweeping.communicate(timeout=PATIENCE)
-    finally:
-        if sweeping.poll() is None:
-            os.killpg(sweeping.pid, signal.SIGKILL)
-            sweeping.wait()
     assert sweeping.returncode == 143
     assert stderr == "eipo: stopped; 1 of 1 runs left, the same command goes on\n"
     assert time.monotonic() - began < GRACE  # else it was waited for in vain
